@@ -1,0 +1,45 @@
+/**
+ * Evidence about a trajectory or a turn that comes from outside the call itself: a user's feedback now, a measured
+ * production outcome perhaps days later, perhaps before the trajectory it is about has been recorded.
+ */
+export type SignalTarget =
+  | { readonly kind: 'turn'; readonly id: string }
+  | { readonly kind: 'trajectory'; readonly id: string }
+  /** A business key such as `order:1234`, which the agent attaches to a trajectory at some time, before or after. */
+  | { readonly kind: 'key'; readonly id: string };
+
+export type Signal = {
+  readonly id: string; // UUIDv7
+  /** Same identity, same signal: a repeat replaces the older one (newest `at` wins) and never adds a row. */
+  readonly identity: string;
+  readonly agent: string;
+  readonly target: SignalTarget;
+  readonly kind: 'feedback' | 'outcome';
+  /** feedback: `vote`; outcome: the KPI's name, e.g. `resolved`. */
+  readonly name: string;
+  /** feedback: up 1, neutral 0.5, down 0, or the given score in 0–1. Outcome: the measured value. */
+  readonly value: number | null;
+  readonly unit: string | null;
+  readonly user: string | null;
+  readonly comment: string | null;
+  /** What the answer should have been, said by a user or an expert. */
+  readonly correction: string | null;
+  readonly at: number; // ms since epoch: when it happened, as the sender says
+  readonly receivedAt: number;
+};
+
+/** A business key joined to a trajectory. */
+export type Attachment = {
+  readonly agent: string;
+  readonly key: string;
+  readonly trajectory: string | null;
+  /** Set when the caller knows only the turn; the database resolves it. */
+  readonly turn: string | null;
+  readonly at: number;
+};
+
+/** What the journal holds, in the order it was acknowledged. */
+export type JournalEntry =
+  | { readonly kind: 'turn'; readonly turn: import('./turn.ts').Turn }
+  | { readonly kind: 'signal'; readonly signal: Signal }
+  | { readonly kind: 'attachment'; readonly attachment: Attachment };

@@ -1,0 +1,33 @@
+/**
+ * Errors named after the boundary that was crossed. A class exists only where someone catches it; everything else is a
+ * plain Error with a full sentence. `retryable` says whether trying the same thing again can help.
+ */
+export class BoundaryError extends Error {
+  readonly retryable: boolean;
+
+  constructor(message: string, options: { cause?: unknown; retryable?: boolean } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = new.target.name;
+    this.retryable = options.retryable ?? false;
+  }
+}
+
+/** The settings are wrong: says every problem and the way out. */
+export class ConfigError extends BoundaryError {}
+/** The database cannot be reached or refused the write. */
+export class StoreError extends BoundaryError {}
+/** A model server did not answer as it should. */
+export class ProviderError extends BoundaryError {}
+/** The engine refused a call or died. */
+export class EngineError extends BoundaryError {}
+/** What a client sent is not acceptable; `status` is the HTTP status it gets. */
+export class RequestError extends BoundaryError {
+  readonly status: number;
+  readonly code: string;
+
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
