@@ -114,11 +114,15 @@ function continuation(
   const whole = codec.encode([...standIn, ...since], tools, { generate: true });
   const end = closed.findLastIndex((token) => codec.stopTokens.includes(token));
   if (end < 0) {
-    throw new Error('The chat template does not end an assistant turn with one of the stop tokens; set stopTokens to it.');
+    throw new Error(
+      'The chat template does not end an assistant turn with one of the stop tokens; set stopTokens to it.',
+    );
   }
   for (let i = 0; i <= end; i++) {
     if (closed[i] !== whole[i]) {
-      throw new Error(`The chat template changes earlier messages when new ones come (token ${i}); it must only append.`);
+      throw new Error(
+        `The chat template changes earlier messages when new ones come (token ${i}); it must only append.`,
+      );
     }
   }
   // An engine may or may not hand the stop token back; the history has it exactly once.

@@ -8,8 +8,8 @@
  * moves from playing to one of the outcomes in environment.ts and never back.
  */
 import {
-  type Environment,
   type EndView,
+  type Environment,
   type Limits,
   type Outcome,
   type Split,
@@ -127,9 +127,7 @@ export async function play<Data, Database>(
     const playing = active.filter(({ session }) => session.end === null);
     const conversations = playing.map(({ session }) => conversation(session, specs, limits));
     const answers = conversations.length === 0 ? [] : await askPlayer(player, conversations, signal);
-    await Promise.all(
-      playing.map(({ session }, i) => advance(environment, byName, session, answers[i]!, limits, now)),
-    );
+    await Promise.all(playing.map(({ session }, i) => advance(environment, byName, session, answers[i]!, limits, now)));
     const ended = active.filter(({ session }) => session.end !== null);
     active = active.filter(({ session }) => session.end === null);
     for (const one of ended) await finish(one);

@@ -85,7 +85,11 @@ async function ask(options: HttpPlayerOptions, one: Conversation, signal?: Abort
     return readAnswer(JSON.parse(text), one);
   } catch (error) {
     signal?.throwIfAborted();
-    const why = late.aborted ? `no answer in ${timeoutSeconds} s` : error instanceof Error ? error.message : String(error);
+    const why = late.aborted
+      ? `no answer in ${timeoutSeconds} s`
+      : error instanceof Error
+        ? error.message
+        : String(error);
     return { kind: 'failed', detail: `${url}: ${why}` };
   }
 }
@@ -149,4 +153,7 @@ function exactTokens(answer: z.infer<typeof answerSchema>): TurnTokens | null {
 
 /** Trajectory ids take letters, digits and `_ . : -`, 128 at most. */
 const trajectoryOf = (one: Conversation): string =>
-  one.id.replace(/[^A-Za-z0-9_.:-]/g, '-').replace(/^[^A-Za-z0-9]/, 'e').slice(0, 128);
+  one.id
+    .replace(/[^A-Za-z0-9_.:-]/g, '-')
+    .replace(/^[^A-Za-z0-9]/, 'e')
+    .slice(0, 128);

@@ -70,9 +70,7 @@ export function userMessages(brief: UserBrief, spoken: readonly Spoken[]): Messa
   return [
     { role: 'system', content: system.filter((part) => part !== '').join('\n\n') },
     { role: 'user', content: 'The chat is open. Write your first message.' },
-    ...spoken.map(
-      ({ who, text }): Message => ({ role: who === 'user' ? 'assistant' : 'user', content: text }),
-    ),
+    ...spoken.map(({ who, text }): Message => ({ role: who === 'user' ? 'assistant' : 'user', content: text })),
   ];
 }
 

@@ -97,7 +97,8 @@ export function speak(
   }
 }
 
-const polite = /^(hi|hello|hey|good (morning|day|evening))( there)?[,.!]? |\b(please|kindly|thanks|thank you)\b[,.!]? ?/gi;
+const polite =
+  /^(hi|hello|hey|good (morning|day|evening))( there)?[,.!]? |\b(please|kindly|thanks|thank you)\b[,.!]? ?/gi;
 
 function terse(text: string): string {
   const short = text
@@ -111,7 +112,9 @@ function terse(text: string): string {
 function slip(text: string, rng: Random, keep: readonly string[]): string {
   const guarded = new Set(keep.flatMap((phrase) => words(phrase.toLowerCase())));
   const pieces = text.split(/([A-Za-z]+)/);
-  const open = pieces.flatMap((piece, i) => (/^[a-z]{5,}$/i.test(piece) && !guarded.has(piece.toLowerCase()) ? [i] : []));
+  const open = pieces.flatMap((piece, i) =>
+    /^[a-z]{5,}$/i.test(piece) && !guarded.has(piece.toLowerCase()) ? [i] : [],
+  );
   for (const i of rng.shuffle(open).slice(0, rng.integer(1, 2))) {
     const word = pieces[i]!;
     const at = rng.integer(1, word.length - 3);
