@@ -45,6 +45,7 @@ export class Trainer {
   readonly #session: SessionOptions;
   /** Trainable weights, flat, and the views of the same memory by name. */
   readonly #flat: Float32Array;
+  readonly #shapes: ReadonlyMap<string, readonly number[]>;
   readonly #trainable: Weights;
   readonly #frozen: Weights;
   readonly #gradient: Float32Array;
@@ -64,6 +65,7 @@ export class Trainer {
     this.#adapter = lora === undefined ? undefined : adapterShape(lora.spec);
     const base = parameterShapes(config);
     const shapes = this.#adapter === undefined ? base : adapterShapes(config, this.#adapter);
+    this.#shapes = shapes;
     const initial =
       this.#adapter === undefined
         ? weights
@@ -80,7 +82,7 @@ export class Trainer {
     this.#gradient = new Float32Array(this.#flat.length);
     this.#adam = newAdamState(this.#flat.length);
     this.#version = optimizer?.version ?? 0;
-    if (optimizer !== undefined) this.#restore(optimizer, shapes);
+    if (optimizer !== undefined) this.#restore(optimizer);
     for (const [name, values] of this.#frozen) this.#feeds[name] = float32(values, base.get(name)!);
     for (const [name, values] of this.#trainable) this.#feeds[name] = float32(values, shapes.get(name)!);
     for (const [name, values] of views(this.#gradient, shapes)) {
@@ -90,9 +92,9 @@ export class Trainer {
     }
   }
 
-  #restore(optimizer: OptimizerState, shapes: ReadonlyMap<string, readonly number[]>): void {
+  #restore(optimizer: OptimizerState): void {
     for (const key of ['m', 'v'] as const)
-      for (const [name, view] of views(this.#adam[key], shapes)) {
+      for (const [name, view] of views(this.#adam[key], this.#shapes)) {
         const values = optimizer[key].get(name);
         if (values?.length !== view.length)
           throw new EngineError(`The optimizer state of ${name} does not fit the model; load without it.`);
@@ -134,10 +136,13 @@ export class Trainer {
 
   /** The optimizer's state, as live views. */
   optimizer(): OptimizerState {
-    const shapes =
-      this.#adapter === undefined ? parameterShapes(this.config) : adapterShapes(this.config, this.#adapter);
     const { m, v, steps } = this.#adam;
-    return { steps, version: this.#version, m: views(m, shapes), v: views(v, shapes) };
+    return { steps, version: this.#version, m: views(m, this.#shapes), v: views(v, this.#shapes) };
+  }
+
+  /** The gradient summed since the last step, by tensor; live views. */
+  gradients(): Weights {
+    return views(this.#gradient, this.#shapes);
   }
 
   async forward(data: readonly Datum[]): Promise<ForwardResult> {
