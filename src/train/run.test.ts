@@ -3,13 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TabularEngine } from './fixtures/tabular-engine.ts';
-import { rightAnswer, toy, toySource } from './fixtures/toy.ts';
+import { toy, toySource, toyStages } from './fixtures/toy.ts';
 import { grpo } from './grpo.ts';
 import type { StepMetrics } from './metrics.ts';
-import { rft } from './rft.ts';
 import { createRun, type RunParts, train } from './run.ts';
 import { bestCheckpoint, claimRefusal, memoryRunStore, type RunStore } from './run-record.ts';
-import { type Example, sft } from './sft.ts';
 import type { Stage } from './stage.ts';
 
 let folder: string;
@@ -24,17 +22,7 @@ beforeEach(async () => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const schedule = { peak: 0.1, shape: 'constant', warmup: 0, floor: 1 } as const;
-const examples: Example[] = [0, 1, 2, 3].map((t) => ({
-  id: `${t}`,
-  taskType: 'toy',
-  quality: 1,
-  turns: [{ prompt: [t], completion: [rightAnswer(t), toy.stop] }],
-}));
-const stages = (): Stage[] => [
-  sft(examples, { epochs: 4, batchSize: 2, schedule }),
-  rft(toySource(), { rounds: 2, tasksPerRound: 4, attempts: 4, learningSteps: 3, batchSize: 2, schedule }),
-  grpo(toySource(), { steps: 6, tasksPerStep: 4, attempts: 8, lengthNormaliser: 2, schedule }),
-];
+const stages = toyStages;
 
 async function create(id: string, list: readonly Stage[] = stages(), budget = {}) {
   const run = {
