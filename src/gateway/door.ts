@@ -51,7 +51,7 @@ export function parsePath(url: string): Identity | null {
   return { route: `/${parts.slice(at + 1).join('/')}`, trajectory, user };
 }
 
-function decodeSegment(segment: string): string {
+export function decodeSegment(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
