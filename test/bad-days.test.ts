@@ -276,7 +276,7 @@ it('answers everybody while the database is stopped, and has every trajectory ex
     () => load.answered.size,
     (n) => n > 50,
   );
-  const postmaster = Number(readFileSync(join(pawl.home, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0]);
+  const postmaster = Number(readFileSync(join(pawl.home, 'postgres', 'data', 'postmaster.pid'), 'utf8').split('\n')[0]);
   process.kill(postmaster, 'SIGSTOP');
   const atStop = load.answered.size;
   try {
@@ -311,7 +311,7 @@ it('on SIGTERM answers what is in flight, writes it down and leaves nothing runn
     (n) => n > 20,
   );
   await store.close();
-  const postmaster = Number(readFileSync(join(pawl.home, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0]);
+  const postmaster = Number(readFileSync(join(pawl.home, 'postgres', 'data', 'postmaster.pid'), 'utf8').split('\n')[0]);
   await pawl.kill('SIGTERM');
   expect(pawl.process.exitCode).toBe(0);
   expect(() => process.kill(postmaster, 0)).toThrow();
