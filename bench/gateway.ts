@@ -20,7 +20,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Pool } from 'undici';
 import { createKey } from '../src/store/keys.ts';
-import { connectStore } from '../src/store/postgres.ts';
+import { openStore } from '../src/store/postgres.ts';
 import { startUpstream } from '../test/upstream.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -212,7 +212,7 @@ async function main(): Promise<void> {
         if (found && output.includes('\n')) resolve(found[0]);
       });
     });
-    const store = await connectStore({ home });
+    const store = await openStore({ home, join: true });
     const { token } = await createKey(store, { agent: 'bench', name: 'bench' });
     await new Promise((resolve) => setTimeout(resolve, 1000)); // the gateway hears of the new key
 
@@ -267,7 +267,7 @@ async function main(): Promise<void> {
     }
     await backlog();
     const { count: recorded } = await store.db
-      .selectFrom('pawl.turns')
+      .selectFrom('turns')
       .where('agent', '=', 'bench')
       .select(({ fn }) => fn.countAll<number>().as('count'))
       .executeTakeFirstOrThrow();

@@ -31,7 +31,7 @@ const post = async (path: string, body: string | Uint8Array | object, headers: R
   const response = await fetch(pawl.url + path, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${pawl.key}`, ...headers },
-    body: raw as BodyInit,
+    body: raw as string,
   });
   return response;
 };
@@ -39,7 +39,7 @@ const ask = (id: string, model: string, more: object = {}) =>
   post(`/t/${id}/v1/chat/completions`, { model, messages: [{ role: 'user', content: 'Hello there' }], ...more });
 const turnOf = async (id: string) =>
   (await until(
-    () => readTrajectory(store, { id }),
+    () => readTrajectory(store, id),
     (found) => (found?.turns.length ?? 0) > 0,
   ))!.turns[0]!;
 const metric = async (name: string) =>
@@ -232,7 +232,7 @@ describe('signals', () => {
         (await post('/v1/feedback', { turn, vote, user: 'ann', comment: 'mail me at ann@example.com' })).status,
       ).toBe(202);
     const { signals } = (await until(
-      () => readTrajectory(store, { id: 'with-order' }),
+      () => readTrajectory(store, 'with-order'),
       (found) =>
         found !== undefined &&
         found !== null &&

@@ -5,7 +5,7 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Store } from '../src/store/postgres.ts';
-import { readTrajectory, type TrajectoryDetail } from '../src/store/trajectories.ts';
+import { readTrajectory, type WholeTrajectory } from '../src/store/trajectories.ts';
 import { type PawlProcess, startPawl, until } from './pawl.ts';
 import { startUpstream, type TestUpstream } from './upstream.ts';
 
@@ -24,9 +24,9 @@ afterAll(async () => {
 });
 
 /** The trajectory once it has so many turns. */
-const recorded = async (id: string, turns: number): Promise<TrajectoryDetail> =>
+const recorded = async (id: string, turns: number): Promise<WholeTrajectory> =>
   (await until(
-    () => readTrajectory(store, { id }),
+    () => readTrajectory(store, id),
     (found) => (found?.turns.length ?? 0) >= turns,
   ))!;
 
@@ -167,7 +167,7 @@ describe('the openai package', () => {
           .orderBy('started_at', 'desc')
           .limit(1)
           .execute();
-        return (rows[0] && (await readTrajectory(store, { id: rows[0].trajectory }))) ?? { turns: [] };
+        return (rows[0] && (await readTrajectory(store, rows[0].trajectory))) ?? { turns: [] };
       },
       (found) => found.turns.length === 3 && JSON.stringify(found.turns[0]).includes('Threading test'),
     );

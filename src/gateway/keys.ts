@@ -6,33 +6,25 @@
  * Tokens are random, so the plain SHA-256 of one is a safe name for it: looking a hash up tells an attacker nothing about
  * the tokens that exist.
  */
-import { createHash } from 'node:crypto';
-import type { Origin } from '../collect/trajectory.ts';
 import { RequestError } from '../errors.ts';
+import { hashToken, type Key } from '../store/keys.ts';
 
-export type ClientKey = {
-  readonly id: string;
-  readonly agent: string;
-  readonly name: string;
-  readonly origin: Origin;
-  /** Requests per minute; null is no limit. */
-  readonly rateLimit: number | null;
-};
-
-export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex');
+/** What the gateway needs of a key. */
+export type ClientKey = Pick<Key, 'id' | 'agent' | 'name' | 'origin' | 'rateLimit'>;
 
 export type KeyRing = {
   /** Throws a RequestError with 401 when the token is missing, unknown or revoked. */
   check(authorization: string | undefined): ClientKey;
-  /** Keys used since the last call, for `last used` in the list of keys. */
-  takeUsed(): readonly string[];
+  /** Keys used since the last call, and when, for `last used` in the list of keys. */
+  takeUsed(): ReadonlyMap<string, Date>;
+  /** By the token's hash in hex. */
   replace(keys: ReadonlyMap<string, ClientKey>): void;
   readonly size: number;
 };
 
 export function createKeyRing(): KeyRing {
   let known: ReadonlyMap<string, ClientKey> = new Map();
-  const used = new Set<string>();
+  let used = new Map<string, number>();
   return {
     check(authorization) {
       const token = /^Bearer (\S+)$/i.exec(authorization ?? '')?.[1];
@@ -42,20 +34,20 @@ export function createKeyRing(): KeyRing {
           'missing_api_key',
           'No client key. Send `Authorization: Bearer pawl_…`; `pawl keys create` makes one.',
         );
-      const key = known.get(hashToken(token));
+      const key = known.get(hashToken(token).toString('hex'));
       if (key === undefined)
         throw new RequestError(
           401,
           'invalid_api_key',
           'This client key is unknown or revoked. `pawl keys list` shows the keys.',
         );
-      used.add(key.id);
+      used.set(key.id, Date.now());
       return key;
     },
     takeUsed() {
-      const ids = [...used];
-      used.clear();
-      return ids;
+      const taken = new Map([...used].map(([id, at]) => [id, new Date(at)]));
+      used = new Map();
+      return taken;
     },
     replace(keys) {
       known = keys;

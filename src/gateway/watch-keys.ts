@@ -1,6 +1,7 @@
 /** Keeps the key ring equal to the database: at every change it announces, and every few seconds besides. */
 import type { Logger } from 'pino';
-import { activeKeys, touchKeys } from '../store/keys.ts';
+import { activeKeys, keysChannel, touchKeys } from '../store/keys.ts';
+import { listen } from '../store/listen.ts';
 import type { Store } from '../store/postgres.ts';
 import type { KeyRing } from './keys.ts';
 
@@ -13,9 +14,9 @@ export async function watchKeys(store: Store, ring: KeyRing, log: Logger): Promi
 
   const refresh = async () => {
     try {
-      ring.replace(await activeKeys(store));
-      const used = ring.takeUsed();
-      if (used.length > 0) await touchKeys(store, used);
+      const keys = await activeKeys(store);
+      ring.replace(new Map(keys.map((key) => [key.hash, key])));
+      await touchKeys(store, ring.takeUsed());
       if (!up) log.info('gateway: keys are read from the database again');
       up = true;
     } catch (error) {
@@ -27,36 +28,15 @@ export async function watchKeys(store: Store, ring: KeyRing, log: Logger): Promi
     running = running.then(() => (closed ? undefined : refresh()));
   };
 
-  // A connection of its own hears of changes at once. When it breaks, the timer below makes a new one.
-  let listener: Awaited<ReturnType<typeof store.pool.connect>> | null = null;
-  const listen = async () => {
-    try {
-      const client = await store.pool.connect();
-      const drop = () => {
-        if (listener === client) listener = null;
-        client.release(true);
-      };
-      client.once('error', drop);
-      client.on('notification', soon);
-      await client.query('listen pawl_keys');
-      listener = client;
-    } catch {
-      listener = null;
-    }
-  };
-
   await refresh();
-  await listen();
-  const timer = setInterval(() => {
-    soon();
-    if (listener === null && !closed) running = running.then(listen);
-  }, everyMs);
+  const listener = listen(store, [keysChannel], soon);
+  const timer = setInterval(soon, everyMs);
   return {
     async close() {
       closed = true;
       clearInterval(timer);
+      await listener.close();
       await running;
-      listener?.release(true);
     },
   };
 }
