@@ -145,18 +145,6 @@ export const keySchema = z
   })
   .openapi('Key');
 
-export const newKeySchema = z
-  .strictObject({
-    name: z.string().trim().min(1).max(100).openapi({ example: 'web shop' }),
-    agent: z
-      .string()
-      .regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/, 'lower-case letters, digits and _ . - only, at most 63')
-      .openapi({ example: 'support-desk' }),
-    origin: z.enum(origins).default('production'),
-    rateLimit: z.int().min(1).max(10_000_000).nullable().default(null),
-  })
-  .openapi('NewKey');
-
 export const madeKeySchema = z
   .object({ key: keySchema, token: z.string().openapi({ description: 'Shown this once; only its hash is stored.' }) })
   .openapi('MadeKey');
