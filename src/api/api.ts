@@ -10,8 +10,8 @@ import { HTTPException } from 'hono/http-exception';
 import { loadSecret, personId } from '../collect/person.ts';
 import { RequestError, StoreError } from '../errors.ts';
 import { newKey } from '../gateway/new-key.ts';
-import { type Consented, giveConsent, listConsents, readConsent, withdrawConsent } from '../store/consents.ts';
-import { createKey, type Key, listKeys, revokeKey } from '../store/keys.ts';
+import { giveConsent, listConsents, readConsent, withdrawConsent } from '../store/consents.ts';
+import { createKey, listKeys, revokeKey } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
 import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
 import { version } from '../version.ts';
@@ -29,6 +29,8 @@ export type ApiParts = {
   readonly recorder: () => shape.Recording;
   /** Names by which this server may be addressed besides localhost and IP addresses; `*` is any. */
   readonly hosts?: readonly string[];
+  /** Told of errors that are nobody's fault but Pawl's. */
+  readonly onError?: (error: unknown) => void;
 };
 
 const json = <T extends z.ZodType>(schema: T, description: string) => ({
@@ -44,7 +46,6 @@ const refusals = {
   503: problem('The database is away; Retry-After says when to try again.'),
 };
 const security = [{ admin: [] }];
-const id = { params: shape.idParam };
 
 const listRoute = createRoute({
   method: 'get',
@@ -59,7 +60,7 @@ const readRoute = createRoute({
   path: '/api/trajectories/{id}',
   summary: 'One conversation, turn by turn, with its signals',
   security,
-  request: { ...id, query: shape.oneTrajectoryQuery },
+  request: { params: shape.trajectoryParam, query: shape.oneTrajectoryQuery },
   responses: {
     200: json(shape.oneTrajectorySchema, 'The trajectory.'),
     404: problem('There is no such trajectory.'),
@@ -137,8 +138,7 @@ function guard(parts: ApiParts): MiddlewareHandler {
   return async (c, next) => {
     const host = c.req.header('host') ?? new URL(c.req.url).host;
     const refusal =
-      refuseHost(host, parts.hosts ?? []) ??
-      refuseOrigin(c.req.header('origin'), c.req.header('sec-fetch-site'), host);
+      refuseHost(host, parts.hosts ?? []) ?? refuseOrigin(c.req.header('origin'), c.req.header('sec-fetch-site'), host);
     if (refusal !== null) return c.json(failure(refusal.code, refusal.message), 403);
     c.header('cache-control', 'no-store');
     c.header('x-content-type-options', 'nosniff');
@@ -182,28 +182,44 @@ function routesOf(parts: ApiParts) {
     },
   });
   app.use('/api/*', guard(parts));
-  app.use('/api/*', bodyLimit({ maxSize: 64 * 1024, onError: (c) => c.json(failure('too_large', 'The body is larger than 64 KB.'), 413) }));
+  app.use(
+    '/api/*',
+    bodyLimit({
+      maxSize: 64 * 1024,
+      onError: (c) => c.json(failure('too_large', 'The body is larger than 64 KB.'), 413),
+    }),
+  );
 
   return app
     .openapi(listRoute, async (c) => {
-      const { user, ...query } = c.req.valid('query');
-      const filter = { ...query, ...(user === undefined ? {} : { user: await stored(user) }) };
-      const { trajectories, next } = await listTrajectories(store, filter);
-      return c.json({ trajectories: trajectories.map(wireTrajectory), next }, 200);
+      const { user, errors, cursor, ...query } = c.req.valid('query');
+      const page = await listTrajectories(store, {
+        ...query,
+        status: errors ? 'error' : undefined,
+        user: user === undefined ? undefined : await stored(user),
+        cursor: cursor ?? null,
+      });
+      return c.json({ trajectories: page.trajectories.map(wireTrajectory), next: page.cursor }, 200);
     })
     .openapi(readRoute, async (c) => {
       const { id } = c.req.valid('param');
-      const found = await readTrajectory(store, await stored(id), c.req.valid('query'));
+      const { agent, limit } = c.req.valid('query');
+      const found = await readTrajectory(store, await stored(id), { agent, maxTurns: limit });
       if (found === null) return c.json(failure('not_found', `There is no trajectory ${id}.`), 404);
-      const { trajectory, turns, signals, next } = found;
       return c.json(
-        { trajectory: wireTrajectory(trajectory), turns: turns.map(wireTurn), signals: signals.map(wireSignal), next },
+        {
+          trajectory: wireTrajectory(found.trajectory),
+          turns: found.turns.map(wireTurn),
+          signals: found.signals.map(wireSignal),
+          keys: found.keys,
+          cut: found.cut,
+        },
         200,
       );
     })
     .openapi(keysRoute, async (c) => c.json({ keys: (await listKeys(store)).map(wireKey) }, 200))
     .openapi(makeKeyRoute, async (c) => {
-      const { token, ...key } = await createKey(store, c.req.valid('json'));
+      const { key, token } = await createKey(store, c.req.valid('json'));
       return c.json({ key: wireKey(key), token }, 201);
     })
     .openapi(revokeRoute, async (c) => {
@@ -212,12 +228,23 @@ function routesOf(parts: ApiParts) {
       return c.body(null, 204);
     })
     .openapi(consentsRoute, async (c) => {
-      const { consents, next } = await listConsents(store, c.req.valid('query'));
-      return c.json({ consents: consents.map(wireConsent), next }, 200);
+      const { agent, limit, cursor } = c.req.valid('query');
+      const rows = await listConsents(store, {
+        agent,
+        limit: limit + 1,
+        ...(cursor === undefined ? {} : { after: cursor }),
+      });
+      const page = rows.slice(0, limit);
+      return c.json(
+        { consents: page.map(wireConsent), next: rows.length > limit ? (page.at(-1)?.user ?? null) : null },
+        200,
+      );
     })
     .openapi(readConsentRoute, async (c) => {
       const user = await stored(c.req.valid('param').user);
-      return c.json(wireConsent(await readConsent(store, c.req.valid('query').agent, user)), 200);
+      const { agent } = c.req.valid('query');
+      const said = await readConsent(store, agent, user);
+      return c.json(wireConsent(said ?? { agent, user, now: 'unknown', givenAt: null, withdrawnAt: null }), 200);
     })
     .openapi(giveRoute, async (c) => {
       const user = await stored(c.req.valid('param').user);
@@ -248,14 +275,24 @@ export function createApi(parts: ApiParts): Api {
     openapi: '3.1.0',
     info: { title: 'Pawl', version, description: 'What Pawl recorded, who may come in, and how it is.' },
   });
-  app.notFound((c) => c.json(failure('not_found', `There is nothing at ${c.req.method} ${c.req.path.slice(0, 200)}; /api/openapi.json lists what there is.`), 404));
+  app.notFound((c) =>
+    c.json(
+      failure(
+        'not_found',
+        `There is nothing at ${c.req.method} ${c.req.path.slice(0, 200)}; /api/openapi.json lists what there is.`,
+      ),
+      404,
+    ),
+  );
   app.onError((error, c) => {
     if (error instanceof HTTPException) return c.json(failure('invalid_request', error.message), error.status);
-    if (error instanceof RequestError)
-      return c.json(failure(error.code, error.message), error.status as 400);
+    if (error instanceof RequestError) return c.json(failure(error.code, error.message), error.status as 400);
     if (error instanceof StoreError && error.retryable) {
       c.header('retry-after', '5');
-      return c.json(failure('database_away', 'The database is away; recording goes on in the journal. Try again in a few seconds.'), 503);
+      return c.json(
+        failure('database_away', 'The database is away; recording goes on in the journal. Try again in a few seconds.'),
+        503,
+      );
     }
     parts.onError?.(error);
     return c.json(failure('internal_error', 'Pawl failed to handle this request; its log has the reason.'), 500);

@@ -2,7 +2,7 @@
 import type { Signal } from '../collect/signal.ts';
 import type { Trajectory } from '../collect/trajectory.ts';
 import type { Turn } from '../collect/turn.ts';
-import type { Consented } from '../store/consents.ts';
+import type { ConsentRecord } from '../store/consents.ts';
 import type { Key } from '../store/keys.ts';
 import type { ApiConsent, ApiKey, ApiSignal, ApiTrajectory, ApiTurn } from './schema.ts';
 
@@ -76,10 +76,10 @@ export const wireKey = (key: Key): ApiKey => ({
   lastUsedAt: timeOrNull(key.lastUsedAt),
 });
 
-export const wireConsent = (consent: Consented): ApiConsent => ({
+export const wireConsent = (consent: ConsentRecord): ApiConsent => ({
   agent: consent.agent,
   user: consent.user,
-  consent: consent.consent,
+  consent: consent.now,
   givenAt: timeOrNull(consent.givenAt),
   withdrawnAt: timeOrNull(consent.withdrawnAt),
 });
