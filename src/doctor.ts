@@ -80,7 +80,8 @@ function checkPackages(): Check {
 }
 
 /** The nearest folder that exists, for a home that is yet to be made. */
-const standing = (path: string): string => (existsSync(path) || dirname(path) === path ? path : standing(dirname(path)));
+const standing = (path: string): string =>
+  existsSync(path) || dirname(path) === path ? path : standing(dirname(path));
 
 export function judgeDisk(free: number, journalBytes: number): Check {
   const name = 'disk';
@@ -104,7 +105,11 @@ async function checkHome(config: Config): Promise<Check[]> {
     if (exists) await rm(await mkdtemp(join(folder, 'doctor-')), { recursive: true });
   } catch (error) {
     return [
-      fail('home', `${config.home} cannot be written: ${reason(error)}`, 'Change its owner, or set PAWL_HOME to another.'),
+      fail(
+        'home',
+        `${config.home} cannot be written: ${reason(error)}`,
+        'Change its owner, or set PAWL_HOME to another.',
+      ),
     ];
   }
   const { bavail, bsize } = await statfs(folder);
@@ -371,7 +376,8 @@ export const doctorCommand = (): Command =>
     .action(async (options: { config?: string; json?: boolean }) => {
       const checks = await diagnose(options);
       const terminal = openTerminal();
-      if (options.json) terminal.write(JSON.stringify({ ok: !checks.some((c) => c.state === 'fail'), checks }, null, 2));
+      if (options.json)
+        terminal.write(JSON.stringify({ ok: !checks.some((c) => c.state === 'fail'), checks }, null, 2));
       else for (const line of checkLines(checks, terminal)) terminal.write(line);
       if (checks.some(({ state }) => state === 'fail')) process.exitCode = 1;
     });

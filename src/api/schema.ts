@@ -16,7 +16,9 @@ export const agentName = z.string().min(1).max(63).openapi({ example: 'support-d
 export const userId = z.string().min(1).max(4096).openapi({ example: 'u-17', description: personal });
 /** A moment as people type it: a date, or a date and time with its zone. */
 const moment = z
-  .union([z.iso.datetime({ offset: true }), z.iso.date()], { error: 'a time such as 2026-01-31 or 2026-01-31T14:00:00Z' })
+  .union([z.iso.datetime({ offset: true }), z.iso.date()], {
+    error: 'a time such as 2026-01-31 or 2026-01-31T14:00:00Z',
+  })
   .transform((text) => new Date(text))
   .openapi({ type: 'string', format: 'date-time' });
 
@@ -116,10 +118,17 @@ export const signalSchema = z
   })
   .openapi('Signal', { description: 'Feedback or a measured outcome.' });
 
+export const trajectoryParam = z.object({
+  id: z
+    .string()
+    .min(1)
+    .max(4096)
+    .openapi({ param: { name: 'id', in: 'path' }, example: 'order-4711' }),
+});
+
 export const oneTrajectoryQuery = z.strictObject({
-  agent: agentName.optional().openapi({ description: 'Needed when two agents used the same id.' }),
+  agent: agentName.optional().openapi({ description: 'Which one, when two agents used the same id; else the newest.' }),
   limit: limit(maxLimit),
-  cursor: cursor.optional(),
 });
 
 export const oneTrajectorySchema = z
@@ -127,9 +136,12 @@ export const oneTrajectorySchema = z
     trajectory: trajectorySchema,
     turns: z.array(turnSchema),
     signals: z.array(signalSchema),
-    next: z.string().nullable(),
+    keys: z.array(z.string()),
+    cut: z.boolean(),
   })
-  .openapi('TrajectoryDetail', { description: 'Turns in the order they started; `next` when there are more.' });
+  .openapi('TrajectoryDetail', {
+    description: 'Turns in the order they started; `cut` when there are more than `limit`. `keys` are business keys.',
+  });
 
 export const keySchema = z
   .object({
@@ -145,17 +157,9 @@ export const keySchema = z
   })
   .openapi('Key');
 
-export const newKeySchema = z
-  .strictObject({
-    name: z.string().trim().min(1).max(100).openapi({ example: 'web shop' }),
-    agent: z
-      .string()
-      .regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/, 'lower-case letters, digits and _ . - only, at most 63')
-      .openapi({ example: 'support-desk' }),
-    origin: z.enum(origins).default('production'),
-    rateLimit: z.int().min(1).max(10_000_000).nullable().default(null),
-  })
-  .openapi('NewKey');
+export const keysSchema = z.object({ keys: z.array(keySchema) }).openapi('Keys');
+export const keyIdParam = z.object({ id: z.uuid().openapi({ param: { name: 'id', in: 'path' } }) });
+export const noQuery = z.strictObject({});
 
 export const madeKeySchema = z
   .object({ key: keySchema, token: z.string().openapi({ description: 'Shown this once; only its hash is stored.' }) })
@@ -170,6 +174,13 @@ export const consentSchema = z
     withdrawnAt: time.nullable(),
   })
   .openapi('Consent', { description: `Whether a user agreed to training. ${personal}` });
+
+export const userParam = z.object({ user: userId.openapi({ param: { name: 'user', in: 'path' } }) });
+export const consentQuery = z.strictObject({ agent: agentName });
+export const consentListQuery = z.strictObject({ agent: agentName, limit: limit(100), cursor: cursor.optional() });
+export const consentPageSchema = z
+  .object({ consents: z.array(consentSchema), next: z.string().nullable() })
+  .openapi('ConsentPage');
 
 export const recordingSchema = z
   .object({

@@ -65,14 +65,18 @@ const list = withConfigOption(new Command('list'))
   )
   .action((options: ListOptions) =>
     withStore(options, 'existing', async ({ store, terminal, stored }) => {
-      const { config: _, json, user, ...filter } = options;
-      const page = await listTrajectories(store, { ...filter, ...(user === undefined ? {} : { user: stored(user) }) });
+      const { agent, origin, release, since, until, limit, json } = options;
+      const user = options.user === undefined ? undefined : stored(options.user);
+      const status = options.errors ? 'error' : undefined;
+      const page = await listTrajectories(store, { agent, user, origin, release, status, since, until, limit });
       if (json) {
         for (const trajectory of page.trajectories) terminal.write(JSON.stringify(trajectory));
         return;
       }
       if (page.trajectories.length === 0) {
-        terminal.write('No trajectory matches. An agent’s calls through the gateway appear here within a second or two.');
+        terminal.write(
+          'No trajectory matches. An agent’s calls through the gateway appear here within a second or two.',
+        );
         return;
       }
       const { paint } = terminal;
@@ -81,7 +85,7 @@ const list = withConfigOption(new Command('list'))
         return columns[column]?.title === 'TIME' ? paint.dim(cell) : cell;
       });
       for (const line of lines) terminal.write(line);
-      if (page.next !== null) terminal.write(paint.dim('There are more: narrow with --since, or raise --limit.'));
+      if (page.cursor !== null) terminal.write(paint.dim('There are more: narrow with --since, or raise --limit.'));
     }),
   );
 
@@ -96,7 +100,7 @@ const show = withConfigOption(new Command('show'))
   .addHelpText('after', '\nExample:\n  pawl trajectories show order-4711 --full | less -R')
   .action((id: string, options: ShowOptions) =>
     withStore(options, 'existing', async ({ store, terminal, stored }) => {
-      const found = await readTrajectory(store, stored(id), options.agent === undefined ? {} : { agent: options.agent });
+      const found = await readTrajectory(store, stored(id), { agent: options.agent });
       if (found === null)
         throw new RequestError(
           404,

@@ -1,12 +1,12 @@
 /** `pawl keys create`, `list` and `revoke`: the client keys that agents come through the gateway with. */
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { newKeySchema } from '../api/schema.ts';
 import { clock } from '../collect/timeline-print.ts';
 import { type Origin, origins } from '../collect/trajectory.ts';
 import { type CommonOptions, wholeNumber, withConfigOption, withStore } from '../command.ts';
 import { ConfigError } from '../errors.ts';
 import { createKey, type Key, listKeys, revokeKey } from '../store/keys.ts';
 import { plain, table } from '../terminal.ts';
+import { newKey } from './new-key.ts';
 
 type CreateOptions = CommonOptions & { readonly agent?: string; readonly origin: Origin; readonly rate?: number };
 
@@ -25,7 +25,7 @@ const create = withConfigOption(new Command('create'))
   .addHelpText('after', '\nExample:\n  pawl keys create "web shop" --agent support-desk --rate 600')
   .action((name: string, options: CreateOptions) =>
     withStore(options, 'create', async ({ config, store, terminal }) => {
-      const parsed = newKeySchema.safeParse({
+      const parsed = newKey.safeParse({
         name,
         agent: options.agent ?? config.agent,
         origin: options.origin,
