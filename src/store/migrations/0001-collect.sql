@@ -114,6 +114,7 @@ create table pawl.turns (
   primary key (id, day)
 ) partition by range (day);
 create index turns_by_trajectory on pawl.turns (trajectory, agent, started_at);
+create index turns_by_start on pawl.turns using brin (started_at);
 
 -- Feedback and outcomes. They come early, late and twice; the newest `at` of an identity stands.
 create table pawl.signals (
