@@ -31,7 +31,7 @@ const schema = z.object({
   pad_token_id: z.int().nonnegative().nullish(),
 });
 
-/** A decoder's shape in Hugging Face's words, camel-cased names kept out: these are the keys of the file. */
+/** A decoder's shape. The keys are the file's own words, so that one name serves from disk to graph. */
 export type ModelConfig = {
   readonly model_type: 'qwen3';
   readonly hidden_size: number;
