@@ -69,7 +69,8 @@ function pick(p: Float32Array, tokens: readonly number[] | undefined, uniform: n
     sum += p[id]!;
     if (sum > target) break;
   }
-  return { token, logprob: Math.log(p[token]! / total) };
+  // The whole row is normalised already, but for rounding; what filters left is not.
+  return { token, logprob: Math.log(tokens === undefined ? p[token]! : p[token]! / total) };
 }
 
 /** The tokens that survive the filters, most probable first. */
