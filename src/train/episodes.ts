@@ -63,6 +63,10 @@ export function environmentSource<Data, Database>(
 export type Success = {
   readonly success: number;
   readonly episodes: number;
+  /** Tokens the model wrote. */
+  readonly tokens: number;
+  /** [task]: share of its attempts that solved it. */
+  readonly tasks: readonly number[];
   readonly types: Readonly<Record<string, { readonly success: number; readonly episodes: number }>>;
 };
 
@@ -76,9 +80,9 @@ export async function measureSuccess<Data, Database>(
   options: { readonly attempts?: number; readonly seed?: number; readonly temperature?: number } = {},
 ): Promise<Success> {
   const { attempts = 1, seed = 0, temperature = 1 } = options;
-  const episodes = (
-    await play(environment, enginePlayer(engine, model, codec, { temperature }), tasks, { attempts, seed })
-  ).flat();
+  const player = enginePlayer(engine, model, codec, { temperature });
+  const groups = await play(environment, player, tasks, { attempts, seed });
+  const episodes = groups.flat();
   const types: Record<string, { success: number; episodes: number }> = Object.create(null);
   for (const { type, success } of episodes) {
     types[type] ??= { success: 0, episodes: 0 };
@@ -89,6 +93,8 @@ export async function measureSuccess<Data, Database>(
   return {
     success: episodes.filter((e) => e.success).length / Math.max(1, episodes.length),
     episodes: episodes.length,
+    tokens: episodes.reduce((n, e) => n + e.counts.completionTokens, 0),
+    tasks: groups.map((group) => group.filter((e) => e.success).length / group.length),
     types: Object.fromEntries(
       Object.entries(types).map(([type, row]) => [type, { ...row, success: row.success / row.episodes }]),
     ),
