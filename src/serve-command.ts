@@ -8,7 +8,7 @@ import { version } from './version.ts';
 export function serveCommand(): Command {
   return new Command('serve')
     .description('Serve gateway and API in the foreground; Ctrl-C answers what is in flight, writes it down and stops.')
-    .option('-c, --config FILE', 'settings file (default: ./pawl.config.ts if it is there)')
+    .option('-c, --config <file>', 'settings file (default: ./pawl.config.ts if it is there)')
     .addHelpText('after', '\nExample:\n  PAWL_UPSTREAM=http://127.0.0.1:8000/v1 pawl serve\n')
     .action(async (options: { config?: string }) => {
       const config = await loadConfig(options);

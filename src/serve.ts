@@ -5,6 +5,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { getRequestListener } from '@hono/node-server';
 import type { Logger } from 'pino';
 import { ensureAdminToken } from './api/admin.ts';
@@ -109,6 +110,8 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
       const timer = setTimeout(() => server.closeAllConnections(), drainMs);
       await closed;
       clearTimeout(timer);
+      // The last answers are out; their copies still have to reach the recorder.
+      for (let waited = 0; gateway.inFlight > 0 && waited < 5_000; waited += 10) await sleep(10);
     });
 
     const { port } = server.address() as AddressInfo;

@@ -320,8 +320,14 @@ it('on SIGTERM answers what is in flight, writes it down and leaves nothing runn
   expect(load.failures.every(({ reason }) => reason.includes('fetch failed'))).toBe(true);
   pawl = await pawl.restart();
   store = await pawl.store();
-  const { rows } = await store.pool.query<{ count: number }>(
-    `select count(*) from pawl.turns where trajectory like 'drain-%'`,
+  const recorded = await until(
+    async () => {
+      const { rows } = await store.pool.query<{ count: number }>(
+        `select count(*) from pawl.turns where trajectory like 'drain-%'`,
+      );
+      return rows[0]!.count;
+    },
+    (count) => count >= load.answered.size,
   );
-  expect(rows[0]!.count).toBe(load.answered.size);
+  expect(recorded).toBe(load.answered.size);
 });
