@@ -74,18 +74,17 @@ export function fillBatch(plan: Plan, data: readonly Datum[], loss?: Loss): Batc
     if (loss.kind !== 'cross_entropy') batch.sampled.set(datum.logprobs!, offset);
   }
   const shared = places.every(({ start }) => start === 0);
-  return { ...batch, ...attentionMask(plan, shared ? 1 : rows) };
+  return { ...batch, ...attentionMask(shared ? { ...plan, rows: 1, places: [] } : plan) };
 }
 
 /** Each token sees its own sequence up to itself. Padding behind a sequence sees it too, and is seen by nothing real. */
-function attentionMask({ length, places }: Plan, maskRows: number): { mask: Float32Array; maskRows: number } {
-  const mask = new Float32Array(maskRows * length * length).fill(HIDDEN);
-  const firstVisible = new Int32Array(maskRows * length);
-  if (maskRows > 1)
-    for (const { row, start } of places) firstVisible.fill(start, row * length + start, (row + 1) * length);
-  for (let i = 0; i < maskRows * length; i++) {
+function attentionMask({ rows, length, places }: Plan): { mask: Float32Array; maskRows: number } {
+  const mask = new Float32Array(rows * length * length).fill(HIDDEN);
+  const firstVisible = new Int32Array(rows * length);
+  for (const { row, start } of places) firstVisible.fill(start, row * length + start, (row + 1) * length);
+  for (let i = 0; i < rows * length; i++) {
     const line = i * length;
     mask.fill(0, line + firstVisible[i]!, line + (i % length) + 1);
   }
-  return { mask, maskRows };
+  return { mask, maskRows: rows };
 }

@@ -12,6 +12,7 @@ import { type AdamState, adamStep, checkAdamParams, newAdamState } from './adam.
 import { type ModelConfig, parameterShapes } from './config.ts';
 import { type AdapterShape, adapterShape, adapterShapes, mergeAdapter, randomAdapter } from './lora.ts';
 import { lossShape, tokenLoss } from './losses.ts';
+import { batchBytes, modelBytes } from './memory.ts';
 import { backwardGraph, forwardGraph, gradientIn, gradientOut } from './model.ts';
 import { type Batch, fillBatch, type Plan, planBatches } from './pack.ts';
 import { rotaryTables } from './rotary-tables.ts';
@@ -38,30 +39,42 @@ export type TrainerParts = {
   readonly optimizer?: OptimizerState;
 };
 
+/** The summed gradient, flat; the same memory as the graph takes and returns it; and the optimizer's moments. */
+type Training = {
+  readonly gradient: Float32Array;
+  readonly adam: AdamState;
+  readonly feeds: Values;
+  readonly fetches: Values;
+};
+
+export type TrainerOptions = SessionOptions & {
+  /** Most memory for the model and one batch together, in bytes. */
+  readonly memory?: number; // no bound
+};
+
 export class Trainer {
   readonly config: ModelConfig;
   readonly lora: LoraSpec | undefined;
   readonly #adapter: AdapterShape | undefined;
-  readonly #session: SessionOptions;
+  readonly #options: TrainerOptions;
   /** Trainable weights, flat, and the views of the same memory by name. */
   readonly #flat: Float32Array;
   readonly #shapes: ReadonlyMap<string, readonly number[]>;
   readonly #trainable: Weights;
   readonly #frozen: Weights;
-  readonly #gradient: Float32Array;
-  readonly #adam: AdamState;
   readonly #feeds: Values = {};
-  readonly #gradients: { readonly feeds: Values; readonly fetches: Values } = { feeds: {}, fetches: {} };
+  /** Made by the first backward pass: a model that is only read costs its weights and no more. */
+  #training: Training | undefined;
   #forward: ort.InferenceSession | undefined;
   #backward: ort.InferenceSession | undefined;
   #tables: { readonly positions: number; readonly values: Values } | undefined;
   #version: number;
 
-  constructor({ config, weights, lora, optimizer }: TrainerParts, session: SessionOptions) {
+  constructor({ config, weights, lora, optimizer }: TrainerParts, options: TrainerOptions) {
     checkWeights(config, weights);
     this.config = config;
     this.lora = lora?.spec;
-    this.#session = session;
+    this.#options = options;
     this.#adapter = lora === undefined ? undefined : adapterShape(lora.spec);
     const base = parameterShapes(config);
     const shapes = this.#adapter === undefined ? base : adapterShapes(config, this.#adapter);
@@ -79,28 +92,37 @@ export class Trainer {
       view.set(values);
     }
     this.#frozen = this.#adapter === undefined ? new Map() : weights;
-    this.#gradient = new Float32Array(this.#flat.length);
-    this.#adam = newAdamState(this.#flat.length);
     this.#version = optimizer?.version ?? 0;
     if (optimizer !== undefined) this.#restore(optimizer);
     for (const [name, values] of this.#frozen) this.#feeds[name] = float32(values, base.get(name)!);
     for (const [name, values] of this.#trainable) this.#feeds[name] = float32(values, shapes.get(name)!);
-    for (const [name, values] of views(this.#gradient, shapes)) {
-      const tensor = float32(values, shapes.get(name)!);
-      this.#gradients.feeds[gradientIn(name)] = tensor;
-      this.#gradients.fetches[gradientOut(name)] = tensor;
+  }
+
+  #train(): Training {
+    if (this.#training !== undefined) return this.#training;
+    const gradient = new Float32Array(this.#flat.length);
+    const feeds: Values = {};
+    const fetches: Values = {};
+    for (const [name, values] of views(gradient, this.#shapes)) {
+      // One tensor both ways: the graph adds to the sum where it lies.
+      const tensor = float32(values, this.#shapes.get(name)!);
+      feeds[gradientIn(name)] = tensor;
+      fetches[gradientOut(name)] = tensor;
     }
+    this.#training = { gradient, adam: newAdamState(this.#flat.length), feeds, fetches };
+    return this.#training;
   }
 
   #restore(optimizer: OptimizerState): void {
+    const { adam } = this.#train();
     for (const key of ['m', 'v'] as const)
-      for (const [name, view] of views(this.#adam[key], this.#shapes)) {
+      for (const [name, view] of views(adam[key], this.#shapes)) {
         const values = optimizer[key].get(name);
         if (values?.length !== view.length)
           throw new EngineError(`The optimizer state of ${name} does not fit the model; load without it.`);
         view.set(values);
       }
-    this.#adam.steps = optimizer.steps;
+    adam.steps = optimizer.steps;
   }
 
   get version(): number {
@@ -119,7 +141,7 @@ export class Trainer {
 
   /** Bytes of weights, gradient and moments. */
   get bytes(): number {
-    return 4 * (this.parameters + 3 * this.#flat.length);
+    return 4 * (this.parameters + (this.#training === undefined ? 0 : 3 * this.#flat.length));
   }
 
   /** A copy of the weights as one full model, the adapter merged in. */
@@ -136,29 +158,31 @@ export class Trainer {
 
   /** The optimizer's state, as live views. */
   optimizer(): OptimizerState {
-    const { m, v, steps } = this.#adam;
+    const { m, v, steps } = this.#train().adam;
     return { steps, version: this.#version, m: views(m, this.#shapes), v: views(v, this.#shapes) };
   }
 
   /** The gradient summed since the last step, by tensor; live views. */
   gradients(): Weights {
-    return views(this.#gradient, this.#shapes);
+    return views(this.#train().gradient, this.#shapes);
   }
 
   async forward(data: readonly Datum[]): Promise<ForwardResult> {
     checkData(this.config, data);
-    this.#forward ??= await createSession(forwardGraph(this.config, this.#adapter), 'forward', this.#session);
-    return this.#run(this.#forward, data, undefined);
+    const plans = this.#plan(data, false);
+    this.#forward ??= await createSession(forwardGraph(this.config, this.#adapter), 'forward', this.#options);
+    return this.#run(this.#forward, data, plans, undefined);
   }
 
   async forwardBackward(data: readonly Datum[], loss: Loss): Promise<ForwardResult> {
     checkData(this.config, data, loss);
-    this.#backward ??= await createSession(backwardGraph(this.config, this.#adapter), 'backward', this.#session);
+    const plans = this.#plan(data, true);
+    this.#backward ??= await createSession(backwardGraph(this.config, this.#adapter), 'backward', this.#options);
     try {
-      return await this.#run(this.#backward, data, loss);
+      return await this.#run(this.#backward, data, plans, loss);
     } catch (cause) {
       // Some batches may have been added already. A gradient nobody can describe is worse than none.
-      this.#gradient.fill(0);
+      this.#train().gradient.fill(0);
       const detail = cause instanceof Error ? cause.message : String(cause);
       throw new EngineError(
         `${detail} The gradient summed since the last step was cleared; the weights are unchanged.`,
@@ -171,11 +195,13 @@ export class Trainer {
 
   optimStep(adam: AdamParams): StepResult {
     const params = checkAdamParams(adam);
+    const { gradient, adam: state } = this.#train();
     try {
-      const gradNorm = adamStep(this.#flat, this.#gradient, this.#adam, params);
-      return { gradNorm, version: ++this.#version };
+      const gradNorm = adamStep(this.#flat, gradient, state, params);
+      this.#version++;
+      return { gradNorm, version: this.#version };
     } finally {
-      this.#gradient.fill(0);
+      gradient.fill(0);
     }
   }
 
@@ -186,11 +212,32 @@ export class Trainer {
     this.#backward = undefined;
   }
 
-  async #run(session: ort.InferenceSession, data: readonly Datum[], loss: Loss | undefined): Promise<ForwardResult> {
+  /** The batches of some data, none of which is too large for the memory. */
+  #plan(data: readonly Datum[], backward: boolean): Plan[] {
+    const sizes = data.map(({ tokens }) => tokens.length);
+    const plans = planBatches(sizes, Math.min(BATCH_TOKENS, Math.floor(BATCH_LOGITS / this.config.vocab_size)));
+    const model = modelBytes(this.config, backward ? this.trainableParameters : 0);
+    for (const { rows, length } of plans) {
+      const needed = model + batchBytes(this.config, rows, length, backward);
+      if (needed > (this.#options.memory ?? Number.POSITIVE_INFINITY))
+        throw new EngineError(
+          `A sequence of ${length} tokens needs ${Math.ceil(needed / 2 ** 20)} MiB with the model, more than the ` +
+            `${Math.floor(this.#options.memory! / 2 ** 20)} MiB this engine may use; cut or split it.`,
+        );
+    }
+    return plans;
+  }
+
+  async #run(
+    session: ort.InferenceSession,
+    data: readonly Datum[],
+    plans: readonly Plan[],
+    loss: Loss | undefined,
+  ): Promise<ForwardResult> {
     const sizes = data.map(({ tokens }) => tokens.length);
     const logprobs = sizes.map((size) => new Float32Array(size));
     const entropies = sizes.map((size) => new Float32Array(size));
-    for (const plan of planBatches(sizes, Math.min(BATCH_TOKENS, Math.floor(BATCH_LOGITS / this.config.vocab_size)))) {
+    for (const plan of plans) {
       const batch = fillBatch(plan, data, loss);
       const found = await this.#runBatch(session, plan, batch, loss);
       for (const { datum, row, start, size } of plan.places) {
@@ -217,8 +264,9 @@ export class Trainer {
     const entropies = new Float32Array(count);
     const fetches: Values = { logprobs: float32(logprobs, [count, 1]), entropies: float32(entropies, [count, 1]) };
     if (loss !== undefined) {
-      Object.assign(feeds, this.#gradients.feeds);
-      Object.assign(fetches, this.#gradients.fetches);
+      const training = this.#train();
+      Object.assign(feeds, training.feeds);
+      Object.assign(fetches, training.fetches);
       feeds.sampled = float32(batch.sampled, shape);
       feeds.advantages = float32(batch.advantages, shape);
       for (const [name, value] of Object.entries(lossShape(loss))) feeds[name] = float32(Float32Array.of(value), []);
