@@ -34,7 +34,7 @@ const OPSETS = { '': 18, 'com.microsoft': 1 };
 export class Graph {
   readonly #nodes: NodeProto[] = [];
   readonly #inputs: Tensor[] = [];
-  readonly #outputs: Tensor[] = [];
+  readonly #outputs: (Tensor & { readonly sequence?: true })[] = [];
   readonly #initializers = new Map<string, InitializerProto>();
   readonly #constants = new Map<string, Tensor>();
   readonly #symbols = new Map<string, () => Tensor>();
@@ -178,6 +178,12 @@ export class Graph {
     if (made && !this.#names.has(tensor.name)) this.#names.set(tensor.name, name);
     else this.#nodes.push({ type: 'Identity', domain: '', inputs: [tensor.name], outputs: [name], attributes: {} });
     this.#outputs.push({ ...tensor, name });
+  }
+
+  /** Makes an empty list of tensors the graph's first output; in-place.ts has the use of it. */
+  emptySequenceOutput(name: string): void {
+    this.#nodes.push({ type: 'SequenceEmpty', domain: '', inputs: [], outputs: [name], attributes: {} });
+    this.#outputs.unshift({ name, type: 'float32', shape: [], sequence: true });
   }
 
   get inputs(): readonly Tensor[] {

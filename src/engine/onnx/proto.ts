@@ -22,7 +22,13 @@ export type NodeProto = {
   readonly attributes: Readonly<Record<string, Attribute>>;
 };
 
-export type ValueProto = { readonly name: string; readonly type: ElementType; readonly shape: readonly Dim[] };
+export type ValueProto = {
+  readonly name: string;
+  readonly type: ElementType;
+  readonly shape: readonly Dim[];
+  /** A list of such tensors instead of one. */
+  readonly sequence?: true;
+};
 
 export type InitializerProto = {
   readonly name: string;
@@ -88,10 +94,11 @@ function encodeTensor(tensor: InitializerProto): Uint8Array {
   );
 }
 
-function encodeValue({ name, type, shape }: ValueProto): Uint8Array {
+function encodeValue({ name, type, shape, sequence }: ValueProto): Uint8Array {
   const dims = shape.map((dim) => bytes(1, typeof dim === 'number' ? message(int(1, dim)) : message(text(2, dim))));
   const tensorType = message(int(1, ELEMENT_TYPES[type]), bytes(2, message(...dims)));
-  return message(text(1, name), bytes(2, message(bytes(1, tensorType))));
+  const tensor = message(bytes(1, tensorType));
+  return message(text(1, name), bytes(2, sequence ? message(bytes(4, message(bytes(1, tensor)))) : tensor));
 }
 
 // The wire: every field is a tag (number · 8 + wire type) and a payload.
