@@ -41,12 +41,12 @@ beforeAll(async () => {
   await writeCheckpoint(join(folder, 'base'), { config: modelConfigJson(config), weights, files: new Map() });
 });
 
+// A toy's tokens are all decisions, so it moves far from its reference per token: the KL rule is given room below.
 const stages = () => [
   grpo(toySource(), {
-    steps: 40,
+    steps: 30,
     tasksPerStep: 4,
-    attempts: 48,
-    entropy: 0.02,
+    attempts: 16,
     lengthNormaliser: 2,
     schedule: { peak: 0.008, shape: 'constant', warmup: 0, floor: 1 },
   }),
@@ -69,7 +69,7 @@ async function trained(id: string, interruptAfter: number): Promise<readonly Ste
     const engine = createOnnxEngine({ threads: 1 });
     try {
       let done = 0;
-      for await (const _ of train(id, { engine, store, stages: stages(), checkpointEvery: 4 }))
+      for await (const _ of train(id, { engine, store, stages: stages(), checkpointEvery: 4, rules: { maxKl: 5 } }))
         if (++done >= limit) break;
     } finally {
       await engine.close();
@@ -81,7 +81,7 @@ async function trained(id: string, interruptAfter: number): Promise<readonly Ste
 
 describe('GRPO on the embedded engine', () => {
   it('learns the toy task, samples from the very policy it trains, and resumes onto the same curve', async () => {
-    const whole = await trained('cut-late', 39);
+    const whole = await trained('cut-late', 29);
     const cut = await trained('cut-early', 10);
     const reward = (m: StepMetrics) => m.values.reward_mean!;
     expect(reward(whole[0]!)).toBeLessThan(0.4);
