@@ -6,6 +6,7 @@ import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { trajectoryId } from '../collect/trajectory.ts';
 import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withStore } from '../command.ts';
 import { createOnnxEngine } from '../engine/onnx/engine.ts';
 import { ConfigError, RequestError } from '../errors.ts';
@@ -121,13 +122,15 @@ async function begin(options: TrainOptions, { config, store, terminal }: Opened)
   try {
     const { parameters } = await engine.load('estimate', base);
     await engine.unload('estimate');
-    const plan = await planRun(settings, base, options.seed, engine);
-    terminal.write(estimateCost(plan.stages, { parameters }).sentence);
-    if (options.estimate) return;
     const runs = postgresRunStore(store);
     const id = options.id ?? `${recipe}-${new Date().toISOString().replace(/[-:]/g, '').slice(0, 15)}`;
+    if (!trajectoryId.safeParse(id).success || (await runs.get(id)))
+      throw new ConfigError(`${id} cannot name this run: ids are letters, digits and _ . : -, and used once.`);
     const folder = join(resolve(config.home), 'runs', id);
     mkdirSync(folder, { recursive: true });
+    const plan = await planRun(settings, { id, base, folder, seed: options.seed }, engine);
+    terminal.write(estimateCost(plan.stages, { parameters }).sentence);
+    if (options.estimate) return;
     const budget: Budget = dropUndefined({
       seconds: options.budgetSeconds,
       tokens: options.budgetTokens,
@@ -309,7 +312,7 @@ function runsCommand(): Command {
         const { moneyPerHour = 0, ...rest } = run.settings as RunSettings & { moneyPerHour?: number };
         const engine = createOnnxEngine();
         try {
-          const plan = await planRun(runSettings.parse(rest), run.base, run.seed, engine);
+          const plan = await planRun(runSettings.parse(rest), run, engine);
           await follow(id, runs, { engine, plan, moneyPerHour }, process.stdout);
           await conclude(id, runs, (line) => terminal.write(line));
         } finally {

@@ -2,8 +2,8 @@
  * From a run's settings, which are data, to its stages, which are code. Settings are stored with the run, so a resume builds
  * the same stages from the same files. Files from outside are parsed here, line by line, and refused with their line number.
  */
-import { createReadStream } from 'node:fs';
-import { isAbsolute, resolve } from 'node:path';
+import { appendFileSync, createReadStream } from 'node:fs';
+import { isAbsolute, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
@@ -24,6 +24,7 @@ import type { Schedule } from './schedule.ts';
 import type { Example } from './sft.ts';
 import { sftDefaults } from './sft.ts';
 import type { Stage } from './stage.ts';
+import { type Candidate, keepingCandidates } from './synthetic.ts';
 
 const file = z.string().min(1).max(4096);
 
@@ -55,10 +56,27 @@ export type Plan = {
   readonly validate?: (engine: Engine, model: string) => Promise<number>;
 };
 
-export async function planRun(settings: RunSettings, base: string, seed: number, engine: Engine): Promise<Plan> {
+/** `run`: what the run is called and where it writes; candidates for datasets go to candidates.jsonl there. */
+export async function planRun(
+  settings: RunSettings,
+  run: { readonly id: string; readonly base: string; readonly folder: string; readonly seed: number },
+  engine: Engine,
+): Promise<Plan> {
+  const { base, seed } = run;
   const codec = await loadChatCodec(base);
   const environment = settings.environment ? await loadEnvironment(settings.environment) : null;
   const tools = environment ? toolSpecs(environment.tools) : [];
+  const keep = (found: readonly Candidate[]) => {
+    if (found.length > 0)
+      appendFileSync(join(run.folder, 'candidates.jsonl'), found.map((c) => `${JSON.stringify(c)}\n`).join(''));
+  };
+  const source = environment
+    ? keepingCandidates(
+        environmentSource(environment, makeTasks(environment, 'train', settings.tasks, seed), codec),
+        { run: run.id },
+        keep,
+      )
+    : null;
   const { learningRate } = settings;
   const rate = (defaults: { readonly schedule: Schedule }) =>
     learningRate === undefined ? {} : { schedule: { ...defaults.schedule, peak: learningRate } };
@@ -69,9 +87,7 @@ export async function planRun(settings: RunSettings, base: string, seed: number,
     engine,
     base,
     seed,
-    ...(environment
-      ? { source: environmentSource(environment, makeTasks(environment, 'train', settings.tasks, seed), codec) }
-      : {}),
+    ...(source ? { source } : {}),
     ...given('examples', settings.examples ? await readExamples(settings.examples, codec, tools) : undefined),
     ...given('pairs', settings.pairs ? await readPairs(settings.pairs, codec, tools) : undefined),
     ...(settings.replay

@@ -4,7 +4,7 @@
  * their origin stays `simulation`, so nobody can take them for what users did.
  */
 import { createHash } from 'node:crypto';
-import type { Attempt } from './attempt.ts';
+import type { Attempt, AttemptSource } from './attempt.ts';
 
 export type Candidate = {
   /** Of the content: the same conversation is the same candidate. */
@@ -15,7 +15,6 @@ export type Candidate = {
   readonly messages: readonly unknown[];
   readonly lineage: {
     readonly run: string;
-    readonly step: number;
     readonly attempt: string;
     readonly task: string;
     readonly seed: number | null;
@@ -24,10 +23,28 @@ export type Candidate = {
   };
 };
 
+/**
+ * The same source, handing the candidates among what it plays to `keep`. After a resume some come again, under the same id.
+ */
+export function keepingCandidates(
+  source: AttemptSource,
+  from: { readonly run: string },
+  keep: (candidates: readonly Candidate[]) => void,
+): AttemptSource {
+  return {
+    tasks: source.tasks,
+    async play(request) {
+      const groups = await source.play(request);
+      keep(candidatesFrom(groups.flat(), from));
+      return groups;
+    },
+  };
+}
+
 /** The best first; one per conversation, at most `perTask` per task, so that an easy task does not fill the dataset. */
 export function candidatesFrom(
   attempts: readonly Attempt[],
-  from: { readonly run: string; readonly step: number },
+  from: { readonly run: string },
   options: { readonly minReward?: number; readonly perTask?: number } = {},
 ): Candidate[] {
   const { minReward = 0.9, perTask = 1 } = options;
@@ -49,7 +66,6 @@ export function candidatesFrom(
       messages: attempt.messages,
       lineage: {
         run: from.run,
-        step: from.step,
         attempt: attempt.id,
         task: attempt.task,
         seed: attempt.seed ?? null,
