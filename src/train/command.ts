@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { trajectoryId } from '../collect/trajectory.ts';
 import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withStore } from '../command.ts';
+import type { Engine } from '../engine/engine.ts';
 import { createOnnxEngine } from '../engine/onnx/engine.ts';
 import { ConfigError, RequestError } from '../errors.ts';
 import { postgresRunStore } from '../store/runs.ts';
@@ -120,7 +121,8 @@ async function begin(options: TrainOptions, { config, store, terminal }: Opened)
   const base = resolve(options.base);
   const engine = createOnnxEngine();
   try {
-    const { parameters } = await engine.load('estimate', base);
+    const { parameters, vocabulary, context } = await engine.load('estimate', base);
+    const tokensPerSecondHere = await measureRate(engine, 'estimate', vocabulary, Math.min(128, context));
     await engine.unload('estimate');
     const runs = postgresRunStore(store);
     const id = options.id ?? `${recipe}-${new Date().toISOString().replace(/[-:]/g, '').slice(0, 15)}`;
@@ -129,7 +131,7 @@ async function begin(options: TrainOptions, { config, store, terminal }: Opened)
     const folder = join(resolve(config.home), 'runs', id);
     mkdirSync(folder, { recursive: true });
     const plan = await planRun(settings, { id, base, folder, seed: options.seed }, engine);
-    terminal.write(estimateCost(plan.stages, { parameters }).sentence);
+    terminal.write(estimateCost(plan.stages, { parameters, tokensPerSecondHere }).sentence);
     if (options.estimate) return;
     const budget: Budget = dropUndefined({
       seconds: options.budgetSeconds,
@@ -150,12 +152,22 @@ async function begin(options: TrainOptions, { config, store, terminal }: Opened)
   }
 }
 
+/** Tokens per second of learning, from a timed forward: with its backward a step is about three of them. */
+async function measureRate(engine: Engine, model: string, vocabulary: number, length: number): Promise<number> {
+  const tokens = Int32Array.from({ length }, (_, i) => i % vocabulary);
+  const batch = Array.from({ length: 16 }, () => ({ tokens, targets: tokens }));
+  await engine.forward(model, batch); // the first one builds the graph
+  const began = performance.now();
+  await engine.forward(model, batch);
+  return (16 * length) / ((performance.now() - began) / 1000) / 3;
+}
+
 /** Trains and redraws until the run ends. The first Ctrl-C pauses after the step; nothing is lost either way. */
 async function follow(
   id: string,
   runs: RunStore,
   given: {
-    readonly engine: ReturnType<typeof createOnnxEngine>;
+    readonly engine: Engine;
     readonly plan: Awaited<ReturnType<typeof planRun>>;
     readonly moneyPerHour: number;
   },
