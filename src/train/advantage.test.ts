@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { groupAdvantages, isFlat, returnsToGo, turnCredit } from './advantage.ts';
 import type { Attempt } from './attempt.ts';
 
+const wholeReturn = { kind: 'turn', weight: 1, discount: 1 } as const;
+
 const attempt = (reward: number, turnRewards: readonly number[] = [0]): Attempt => ({
   id: 'a',
   task: 't',
@@ -38,15 +40,20 @@ describe('advantages', () => {
 
   it('credit a turn for what came after it, compared with the same turn of its peers', () => {
     // Returns to go: [1+0, 0] and [0+1, 1]; equal at turn 0, half apart from their mean at turn 1.
-    expect(groupAdvantages([attempt(1, [1, 0]), attempt(0, [0, 1])], turnCredit)).toEqual([
+    expect(groupAdvantages([attempt(1, [1, 0]), attempt(0, [0, 1])], wholeReturn)).toEqual([
       [0.5, 0],
       [-0.5, 0],
+    ]);
+    // By default a turn answers for itself at half weight: 0.5 ± 0.25.
+    expect(groupAdvantages([attempt(1, [1, 0]), attempt(0, [0, 1])], turnCredit)).toEqual([
+      [0.75, 0.25],
+      [-0.75, -0.25],
     ]);
     expect(returnsToGo([1, 2, 4], 0.5)).toEqual([3, 4, 4]);
   });
 
   it('leave the turn part out where an attempt has no peer that came so far', () => {
-    expect(groupAdvantages([attempt(1, [0, 0, 1]), attempt(0, [0])], turnCredit)).toEqual([[1, 0.5, 0.5], [-1]]);
+    expect(groupAdvantages([attempt(1, [0, 0, 1]), attempt(0, [0])], wholeReturn)).toEqual([[1, 0.5, 0.5], [-1]]);
   });
 
   it('see a difference in turns where the final rewards are equal', () => {

@@ -4,13 +4,12 @@
  * One number per attempt: A = R − mean(R of the group). It is not divided by the group's deviation: dividing makes a task
  * that nearly always succeeds pull as hard as one that is undecided (Dr. GRPO, Liu et al. 2025, arXiv 2503.20783).
  *
- * Turn-level credit: turn k of an attempt also answers for what came after it, and only for that. With per-turn rewards r
- * and g(k) = r(k) + γ·r(k+1) + …,
+ * Turn-level credit: turn k of an attempt answers for the whole, and for what it earned itself (with γ > 0, for what came
+ * after it too). With per-turn rewards r and g(k) = r(k) + γ·r(k+1) + …,
  *
  *     A(k) = (R − mean R) + w·(g(k) − mean of g(k) over the attempts of the group that reached turn k)
  *
- * so turn k is compared with turn k of its peers (after MT-GRPO, Zeng et al. 2025, arXiv 2505.11821, with return-to-go in
- * place of the immediate reward). Where fewer than two attempts reached turn k there is nothing to compare with, and the
+ * so turn k is compared with turn k of its peers (after MT-GRPO, Zeng et al. 2025, arXiv 2505.11821). Where fewer than two attempts reached turn k there is nothing to compare with, and the
  * second term is 0. What is left out: anchoring by equal states (GiGPO); states of real traffic seldom repeat.
  *
  * A group whose attempts all earned the same says nothing: its advantages are exactly 0, and it is skipped and counted.
@@ -27,7 +26,11 @@ export type Credit =
       readonly discount: number;
     };
 
-export const turnCredit: Credit = { kind: 'turn', weight: 1, discount: 1 };
+/**
+ * γ is 0: a turn answers for itself through r(k) and for the rest through R. Turn rewards are 0–1, so a sum of those to
+ * come would pay for talking longer.
+ */
+export const turnCredit: Credit = { kind: 'turn', weight: 0.5, discount: 0 };
 
 /** Numbers minus their mean; exactly zeros when all are equal, whatever the rounding of the mean. */
 export function centred(values: readonly number[]): number[] {

@@ -197,8 +197,7 @@ describe('GRPO', () => {
       { prompt: [0], completion: [5], logprobs: [-Math.log(10)], reward: 0 },
       { prompt: [0, 5, 1], completion: [second], logprobs: [-Math.log(10)], reward },
     ];
-    // Same first turn, same final reward; the second turns earned 1 and 0. Return-to-go makes turn 0 of each differ too,
-    // but both wrote the same token there, so its pushes cancel.
+    // Same first turn, same final reward; the second turns earned 1 and 0: advantages ± 0.25 there, 0 before.
     const { rows } = policyRows(
       [
         [
@@ -214,8 +213,8 @@ describe('GRPO', () => {
     const gradient = engine.gradient('m');
     expect(gradient.slice(0, 10).every((g) => Math.abs(g) < 1e-9)).toBe(true);
     // 1·10 + 6: after the tool's token 1, token 6 rises and 7 falls (a gradient is descended).
-    expect(gradient[16]).toBeCloseTo(-0.5, 5);
-    expect(gradient[17]).toBeCloseTo(0.5, 5);
+    expect(gradient[16]).toBeCloseTo(-0.25, 5);
+    expect(gradient[17]).toBeCloseTo(0.25, 5);
   });
 });
 
