@@ -9,6 +9,7 @@ import type { Day } from './tables.ts';
 
 const parents = ['trajectories', 'turns'] as const;
 const lock = 0x70617765; // beside the one of migrate.ts
+const dropLock = 0x70617766;
 const dayMs = 86_400_000;
 
 export const dayOf = (at: number | Date): Day => new Date(at).toISOString().slice(0, 10);
@@ -54,5 +55,56 @@ export const ensurePartitions = async (store: Store, days: Iterable<Day>): Promi
     await client.query('rollback').catch(() => {});
     client.release(true);
     throw storeError(error, `Making the partitions of ${wanted.join(', ')}`);
+  }
+};
+
+/** The days that have partitions, oldest first. */
+export const partitionDays = async (store: Store): Promise<Day[]> => {
+  const found = await store.pool.query<{ name: string }>(
+    `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = 'pawl.trajectories'::regclass order by 1`,
+  );
+  return found.rows.map(({ name }) => name.slice(-8).replace(/(....)(..)(..)/, '$1-$2-$3'));
+};
+
+/**
+ * Retention: forgets every day before `day`, and the signals and business keys of that time. Returns the days dropped.
+ * Interrupted at any point it can be run again: a partition half detached is finished first.
+ */
+export const dropPartitionsBefore = async (store: Store, day: Day): Promise<Day[]> => {
+  if (!isDay(day)) throw new Error(`'${day}' is not a day of the form 2026-01-31.`);
+  const client = await store.pool.connect().catch((error) => {
+    throw storeError(error, 'Connecting to the database');
+  });
+  let broken = true;
+  try {
+    // A lock of the session, because detaching concurrently is not allowed inside a transaction.
+    await client.query('select pg_advisory_lock($1)', [dropLock]);
+    const found = await client.query<{ parent: string; name: string; pending: boolean }>(
+      `select p.relname as parent, c.relname as name, i.inhdetachpending as pending
+       from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent
+       where i.inhparent in ('pawl.trajectories'::regclass, 'pawl.turns'::regclass)
+         and right(c.relname, 8) < $1 order by right(c.relname, 8), 1`,
+      [day.replaceAll('-', '')],
+    );
+    const dropped = new Set<Day>();
+    for (const { parent, name, pending } of found.rows) {
+      const of = name.slice(-8).replace(/(....)(..)(..)/, '$1-$2-$3');
+      store.knownDays.delete(of);
+      await client.query(
+        `alter table pawl.${parent} detach partition pawl.${name} ${pending ? 'finalize' : 'concurrently'}`,
+      );
+      await client.query(`drop table pawl.${name}`);
+      dropped.add(of);
+    }
+    await client.query('delete from pawl.signals where received_at < $1', [`${day}T00:00:00Z`]);
+    await client.query('delete from pawl.trajectory_keys where at < $1', [`${day}T00:00:00Z`]);
+    await client.query('select pg_advisory_unlock($1)', [dropLock]);
+    broken = false;
+    return [...dropped];
+  } catch (error) {
+    throw storeError(error, `Dropping what is older than ${day}`);
+  } finally {
+    client.release(broken);
   }
 };

@@ -93,8 +93,10 @@ export const connectStore = async (
     application_name: 'pawl',
     types,
   });
-  // An idle connection that breaks is replaced at the next use; without a listener it would end the process.
+  // A connection that breaks is replaced at the next use, and whoever was using it gets the error from the query. Without
+  // listeners it would end the process; the pool takes its own away from connections in use and on their way out.
   pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) }).withSchema('pawl');
   let closing: Promise<void> | null = null;
   const close = (): Promise<void> => {

@@ -141,6 +141,20 @@ describe('writing turns', () => {
     ]);
   });
 
+  test('also when both arrive in one batch', async () => {
+    const store = await withStore();
+    const days = [0, 8, 3, 300];
+    await writeEntries(
+      store,
+      days.map((days) => entry.turn({ startedAt: noon + days * 86_400_000 })),
+    );
+    expect((await trajectories(store)).map(({ day, turns }) => [day, turns])).toEqual([
+      ['2026-05-20', 2],
+      ['2026-05-28', 1],
+      ['2027-03-16', 1],
+    ]);
+  });
+
   test('two agents may use the same id', async () => {
     const store = await withStore();
     await writeEntries(store, [entry.turn({ agent: 'desk' }), entry.turn({ agent: 'shop' })]);
@@ -292,11 +306,27 @@ describe('entries the database will not take', () => {
     });
   });
 
-  test('a database that is away is a retryable error, and nothing is refused', async () => {
+  test('a connection cut in the middle is a retryable error; the batch can be delivered again', async () => {
     const store = await withStore();
-    const broken = { ...store, pool: (await withStore()).pool, knownDays: new Set(['2026-05-20']) };
-    await broken.pool.end();
-    const failure = await writeEntries(broken, [entry.turn()]).catch((error: unknown) => error);
+    const batch = [entry.turn(), entry.signal(), entry.attachment({ trajectory: 'conversation-1' })];
+    await writeEntries(store, [entry.turn({ trajectory: 'other' })]);
+    const other = await store.pool.connect();
+    await other.query('begin; lock table pawl.turns_20260520 in access exclusive mode');
+    const failing = writeEntries(store, batch).catch((error: unknown) => error);
+    for (let cut = 0; cut === 0; ) {
+      // Not on `other`: inside a transaction the server shows the same activity again and again.
+      const found = await store.pool.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+      );
+      cut = found.rowCount ?? 0;
+    }
+    const failure = await failing;
+    await other.query('rollback');
+    other.release();
     expect(failure).toBeInstanceOf(StoreError);
+    expect((failure as StoreError).retryable).toBe(true);
+    expect(await count(store, 'turns')).toBe(1);
+    expect(await writeEntries(store, batch)).toEqual({ inserted: 3, duplicates: 0, refused: [] });
+    expect(await writeEntries(store, batch)).toEqual({ inserted: 0, duplicates: 3, refused: [] });
   });
 });

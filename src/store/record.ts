@@ -14,6 +14,7 @@ import type { Choice, Turn } from '../collect/turn.ts';
 import { addDays, dayOf, ensurePartitions } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
 import type { Day } from './tables.ts';
+import { dayOfUuid } from './turns.ts';
 
 /** A turn joins a trajectory of the same id that began at most this many days before or after it. */
 export const joinWindowDays = 7;
@@ -51,12 +52,6 @@ export const splitTokens = (choices: readonly Choice[]) => ({
 const turnJson = (turn: Turn): string =>
   JSON.stringify(turn.choices.some(hasTokens) ? { ...turn, ...splitTokens(turn.choices) } : turn);
 
-/** The day a UUIDv7 says it was made on; null for other ids. */
-const dayOfUuid = (id: string): Day | null => {
-  const at = Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16);
-  return id[14] === '7' && at >= earliest && at < latest ? dayOf(at) : null;
-};
-
 type Line = { readonly entry: JournalEntry; readonly json: string };
 
 const lineOf = (entry: JournalEntry): Line => {
@@ -85,12 +80,13 @@ const turnColumns = `id uuid, trajectory text, agent text, "user" text, origin t
 /**
  * $1 the turns, $2 and $3 the days between which their trajectories may already have begun.
  * The lateral subquery asks the newest day first and stops at the first hit: index probes, whatever the planner thinks
- * of the row counts. `errors` are calls that went wrong; a caller who left is not an error.
+ * of the row counts. Times are cut to the millisecond, so that a page's cursor is exact. `errors` are calls that went wrong; a caller who left is not an error.
  */
 const insertTurns = `
 with arrived as materialized (
-  select x.*, to_timestamp(x."startedAt" / 1000) as at, (to_timestamp(x."startedAt" / 1000) at time zone 'UTC')::date as day
-  from json_to_recordset($1::json) as x(${turnColumns})
+  select x.*, m.at, (m.at at time zone 'UTC')::date as day
+  from json_to_recordset($1::json) as x(${turnColumns}),
+    lateral (select to_timestamp(floor(x."startedAt") / 1000) as at) m
 ), added as (
   insert into pawl.turns (id, day, agent, trajectory, user_id, origin, endpoint, keys, started_at, first_token_ms, latency_ms,
     upstream, release, model, status, http_status, error, attempts, stream, prompt_tokens, completion_tokens, reasoning_tokens,
@@ -185,11 +181,17 @@ select count(*)::integer as inserted from added`;
 const ofKind = <K extends JournalEntry['kind']>(lines: readonly Line[], kind: K) =>
   lines.filter((line): line is Line & { entry: Extract<JournalEntry, { kind: K }> } => line.entry.kind === kind);
 
+const isFarFrom = (first: JournalEntry, next: JournalEntry): boolean =>
+  first.kind === 'turn' &&
+  next.kind === 'turn' &&
+  dayOf(next.turn.startedAt) > addDays(dayOf(first.turn.startedAt), joinWindowDays);
+
+/** One statement's worth each: not too long, and no turns so far apart that one id could mean two trajectories. */
 function* chunksOf<T extends Line>(lines: readonly T[]): Generator<T[]> {
   let chunk: T[] = [];
   let size = 0;
   for (const line of lines) {
-    if (size > 0 && size + line.json.length > chunkLimit) {
+    if (size > 0 && (size + line.json.length > chunkLimit || isFarFrom(chunk[0]!.entry, line.entry))) {
       yield chunk;
       chunk = [];
       size = 0;
@@ -221,7 +223,7 @@ const writeBatch = async (client: pg.PoolClient, lines: readonly Line[]): Promis
   // The lock comes in a statement of its own: the next one must see what the previous holder committed.
   const locks = lockNumbers(lines).map((number) => `select pg_advisory_xact_lock(${0x70617772}, ${number});`);
   await client.query(`begin; ${locks.join(' ')}`);
-  for (const chunk of chunksOf(ofKind(lines, 'turn'))) {
+  for (const chunk of chunksOf(ofKind(lines, 'turn').sort((a, b) => a.entry.turn.startedAt - b.entry.turn.startedAt))) {
     const days = chunk.map((line) => dayOf(line.entry.turn.startedAt));
     await add(insertTurns, chunk, addDays(minDay(days), -joinWindowDays), addDays(maxDay(days), joinWindowDays));
   }

@@ -35,7 +35,10 @@ const start = async (): Promise<Running> => {
   });
   // Migrates the database `pawl`, which is the template from then on.
   await (await connectStore(server.url)).close();
-  return { home, server, admin: new pg.Pool({ connectionString: at(server.url, 'postgres'), max: 1 }) };
+  const admin = new pg.Pool({ connectionString: at(server.url, 'postgres'), max: 1 });
+  admin.on('error', () => {});
+  admin.on('connect', (client) => client.on('error', () => {}));
+  return { home, server, admin };
 };
 
 /** A fresh database. Closed and dropped when the test ends, or, outside a test, after the file's last one. */
