@@ -40,7 +40,7 @@ async function openJoined(config: Config): Promise<Store> {
 }
 
 /** `existing`: the command only reads, so a folder without data is a mistake and not a place for a new database. */
-export async function withStore(
+export async function withHome(
   options: CommonOptions,
   need: 'existing' | 'create',
   run: (opened: Opened) => Promise<void>,

@@ -1,6 +1,6 @@
 /** `pawl trajectories list` and `show`: what was recorded, read at a terminal. Reads only. */
 import { Command, Option } from 'commander';
-import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withStore } from '../command.ts';
+import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { RequestError } from '../errors.ts';
 import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
 import { type Column, table } from '../terminal.ts';
@@ -64,7 +64,7 @@ const list = withConfigOption(new Command('list'))
     '\nExamples:\n  pawl trajectories list --since 2h --errors\n  pawl trajectories list --agent support-desk --user u-17 --json',
   )
   .action((options: ListOptions) =>
-    withStore(options, 'existing', async ({ store, terminal, stored }) => {
+    withHome(options, 'existing', async ({ store, terminal, stored }) => {
       const { agent, origin, release, since, until, limit, json } = options;
       const user = options.user === undefined ? undefined : stored(options.user);
       const status = options.errors ? 'error' : undefined;
@@ -99,7 +99,7 @@ const show = withConfigOption(new Command('show'))
   .option('--json', 'everything as one JSON object')
   .addHelpText('after', '\nExample:\n  pawl trajectories show order-4711 --full | less -R')
   .action((id: string, options: ShowOptions) =>
-    withStore(options, 'existing', async ({ store, terminal, stored }) => {
+    withHome(options, 'existing', async ({ store, terminal, stored }) => {
       const found = await readTrajectory(store, stored(id), { agent: options.agent });
       if (found === null)
         throw new RequestError(

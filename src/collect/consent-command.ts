@@ -1,6 +1,6 @@
 /** `pawl consent give`, `withdraw`, `show` and `list`: whether a user agreed that conversations may train a model. */
 import { Command } from 'commander';
-import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withStore } from '../command.ts';
+import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { type ConsentRecord, giveConsent, listConsents, readConsent, withdrawConsent } from '../store/consents.ts';
 import { plain, table } from '../terminal.ts';
 import { clock } from './timeline-print.ts';
@@ -37,7 +37,7 @@ const one = (name: string, description: string, example: string): Command =>
 
 const give = one('give', 'The user agrees, from now on.', 'pawl consent give u-17 --agent support-desk').action(
   (user: string, options: Options) =>
-    withStore(options, 'create', async (opened) => {
+    withHome(options, 'create', async (opened) => {
       const agent = options.agent ?? opened.config.agent;
       print(user, await giveConsent(opened.store, agent, opened.stored(user), new Date()), opened, options.json);
     }),
@@ -45,7 +45,7 @@ const give = one('give', 'The user agrees, from now on.', 'pawl consent give u-1
 
 const withdraw = one('withdraw', 'The user does not, or no longer, agree.', 'pawl consent withdraw u-17').action(
   (user: string, options: Options) =>
-    withStore(options, 'create', async (opened) => {
+    withHome(options, 'create', async (opened) => {
       const agent = options.agent ?? opened.config.agent;
       print(user, await withdrawConsent(opened.store, agent, opened.stored(user), new Date()), opened, options.json);
     }),
@@ -53,7 +53,7 @@ const withdraw = one('withdraw', 'The user does not, or no longer, agree.', 'paw
 
 const show = one('show', 'Say what stands for a user.', 'pawl consent show u-17').action(
   (user: string, options: Options) =>
-    withStore(options, 'existing', async (opened) => {
+    withHome(options, 'existing', async (opened) => {
       const agent = options.agent ?? opened.config.agent;
       const stored = opened.stored(user);
       const said = await readConsent(opened.store, agent, stored);
@@ -69,7 +69,7 @@ const list = withConfigOption(new Command('list'))
   .option('--json', 'one JSON object per line')
   .addHelpText('after', '\nExample:\n  pawl consent list --agent support-desk --limit 1000 --json')
   .action((options: Options & { readonly limit: number }) =>
-    withStore(options, 'existing', async ({ config, store, terminal }) => {
+    withHome(options, 'existing', async ({ config, store, terminal }) => {
       const agent = options.agent ?? config.agent;
       const records = await listConsents(store, { agent, limit: options.limit });
       if (options.json) {

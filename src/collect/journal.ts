@@ -26,6 +26,8 @@ export type JournalOptions = {
   readonly segmentBytes?: number;
   /** All segments together never grow beyond this. */
   readonly maxBytes?: number;
+  /** How segment files are opened; tests put a failing disk here. */
+  readonly openFile?: (path: string, flags: string, mode: number) => Promise<FileHandle>;
 };
 
 export type Journal = {
@@ -54,6 +56,7 @@ export function segmentPath(folder: string, segment: number): string {
 
 export async function openJournal(options: JournalOptions): Promise<Journal> {
   const { folder } = options;
+  const openFile = options.openFile ?? open;
   const maxBytes = options.maxBytes ?? 4096 * MEGABYTE;
   // Space comes back a segment at a time, so a small journal needs small ones.
   const segmentBytes = Math.min(options.segmentBytes ?? 16 * MEGABYTE, Math.ceil(maxBytes / 4));
@@ -70,7 +73,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
 
   async function begin(): Promise<{ segment: number; file: FileHandle; size: number }> {
     const segment = next++;
-    const file = await open(segmentPath(folder, segment), 'wx', 0o600);
+    const file = await openFile(segmentPath(folder, segment), 'wx', 0o600);
     try {
       await syncFolder(folder); // else a crash could keep the bytes and lose the name
     } catch (error) {

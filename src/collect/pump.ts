@@ -94,6 +94,10 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
   async function nextBatch(): Promise<Batch | null> {
     const next = pending();
     if (next === null) return null;
+    // Synced bytes can be read from disk a moment before they are offered; what comes late is no longer needed.
+    for (let late = window[head]; late !== undefined && isBefore(late.start, next.from); late = window[head]) {
+      evict(late);
+    }
     const first = window[head];
     if (first !== undefined && first.start.segment === next.from.segment && first.start.offset === next.from.offset) {
       return fromMemory();
@@ -118,6 +122,11 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
     held -= bytes;
     compact();
     return { entries, end };
+  }
+
+  function evict(oldest: Waiting): void {
+    head++;
+    held -= oldest.end.offset - oldest.start.offset;
   }
 
   function compact(): void {
@@ -296,8 +305,7 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
       window.push({ entry, start, end, at: Date.now() });
       held += end.offset - start.offset;
       while (held > windowBytes && head < window.length) {
-        const oldest = window[head++] as Waiting;
-        held -= oldest.end.offset - oldest.start.offset;
+        evict(window[head] as Waiting);
       }
       compact();
       wake();
@@ -318,6 +326,10 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
       await running;
     },
   };
+}
+
+function isBefore(a: Position, b: Position): boolean {
+  return a.segment < b.segment || (a.segment === b.segment && a.offset < b.offset);
 }
 
 const cursorPath = (folder: string) => join(folder, 'cursor.json');

@@ -2,7 +2,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { clock } from '../collect/timeline-print.ts';
 import { type Origin, origins } from '../collect/trajectory.ts';
-import { type CommonOptions, wholeNumber, withConfigOption, withStore } from '../command.ts';
+import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { ConfigError } from '../errors.ts';
 import { createKey, type Key, listKeys, revokeKey } from '../store/keys.ts';
 import { plain, table } from '../terminal.ts';
@@ -24,7 +24,7 @@ const create = withConfigOption(new Command('create'))
   .option('--json', 'print the key as JSON')
   .addHelpText('after', '\nExample:\n  pawl keys create "web shop" --agent support-desk --rate 600')
   .action((name: string, options: CreateOptions) =>
-    withStore(options, 'create', async ({ config, store, terminal }) => {
+    withHome(options, 'create', async ({ config, store, terminal }) => {
       const parsed = newKey.safeParse({
         name,
         agent: options.agent ?? config.agent,
@@ -58,7 +58,7 @@ const list = withConfigOption(new Command('list'))
   .option('--json', 'one JSON object per line')
   .addHelpText('after', '\nExample:\n  pawl keys list')
   .action((options: CommonOptions) =>
-    withStore(options, 'existing', async ({ store, terminal }) => {
+    withHome(options, 'existing', async ({ store, terminal }) => {
       const keys = await listKeys(store);
       if (options.json) {
         for (const key of keys) terminal.write(JSON.stringify(key));
@@ -105,7 +105,7 @@ const revoke = withConfigOption(new Command('revoke'))
   .argument('<id>', 'id of the key, from `pawl keys list`', keyId)
   .addHelpText('after', '\nExample:\n  pawl keys revoke 0190a6c2-7a1e-7c3d-9f41-2b7d5e6f8a90')
   .action((id: string, options: CommonOptions) =>
-    withStore(options, 'existing', async ({ store, terminal }) => {
+    withHome(options, 'existing', async ({ store, terminal }) => {
       const revoked = await revokeKey(store, id);
       if (!revoked) throw new ConfigError(`There is no key ${id} that works. \`pawl keys list\` shows all.`);
       terminal.write(`Key ${id} is revoked. A running gateway stops accepting it within seconds.`);

@@ -16,7 +16,9 @@ export const openSink: OpenSink = async ({ databaseUrl }) => {
   return {
     write: (entries) => writeEntries(store, entries),
     threads: async (since) => {
-      const { rows } = await store.pool.query<{ threadKey: string; trajectory: string; at: string }>(recentThreads, [since]);
+      const { rows } = await store.pool.query<{ threadKey: string; trajectory: string; at: string }>(recentThreads, [
+        since,
+      ]);
       return rows.map((row) => ({ ...row, at: Number(row.at) })).reverse();
     },
     close: () => store.close(),
