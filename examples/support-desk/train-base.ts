@@ -32,7 +32,7 @@ import type { DeskData } from './tasks.ts';
 export const shape = { width: 128, layers: 4, heads: 4, keyValueHeads: 2, vocabulary: 512, context: 256 } as const;
 
 export const schedule = {
-  tokensPerStep: 4096,
+  tokensPerStep: 2048,
   learningRate: 3e-3,
   warmupSteps: 40,
   weightDecay: 0.05,
@@ -190,7 +190,10 @@ async function pretrain(
     size += one.datum.tokens.length;
     if (size < schedule.tokensPerStep) continue;
     const mass = batch.reduce((sum, { mass }) => sum + mass, 0);
-    const data = batch.map(({ datum }) => ({ ...datum, weights: Array.from(datum.weights!, (weight) => weight / mass) }));
+    const data = batch.map(({ datum }) => ({
+      ...datum,
+      weights: Array.from(datum.weights!, (weight) => weight / mass),
+    }));
     const { loss } = await engine.forwardBackward('base', data, { kind: 'cross_entropy' });
     const { gradNorm } = await engine.optimStep('base', {
       learningRate: learningRate(step, steps),

@@ -15,8 +15,7 @@ export function chatCodec(tokenizer: Tokenizer, chat: Chat): ChatCodec {
     throw new Error('The tokenizer names no eos_token among its control tokens; set it in tokenizer_config.json.');
   }
   return {
-    encode: (messages, tools, { generate }) =>
-      chat.encode(messages, { tools, addGenerationPrompt: generate }).tokens,
+    encode: (messages, tools, { generate }) => chat.encode(messages, { tools, addGenerationPrompt: generate }).tokens,
     decode: (tokens) => {
       const parser = createOutputParser({ tools: true });
       const parts = [...parser.push(tokenizer.decode(tokens)), ...parser.end()];
@@ -44,7 +43,9 @@ export async function loadChatCodec(folder: string): Promise<ChatCodec> {
   const files = await readModelFiles(folder);
   const tokenizer = tokenizerFromFiles(files);
   if (tokenizer === undefined) {
-    throw new Error(`${folder} has no tokenizer.json, so its model cannot be talked to; put the model's own beside it.`);
+    throw new Error(
+      `${folder} has no tokenizer.json, so its model cannot be talked to; put the model's own beside it.`,
+    );
   }
   return chatCodec(tokenizer, createChat(tokenizer, chatTemplateOf(files) ?? defaultChatTemplate));
 }
