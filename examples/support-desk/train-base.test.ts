@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { createChat } from '../../src/engine/chat.ts';
 import { parameterCount } from '../../src/engine/onnx/config.ts';
 import { createTokenizer } from '../../src/engine/tokenizer.ts';
 import { tokenizerConfig, trainTokenizer } from '../../src/engine/tokenizer-train.ts';
@@ -20,7 +19,7 @@ const tokenizer = createTokenizer(
   tokenizerConfig(shape.context),
 );
 const template = await readFile(new URL('chat_template.jinja', import.meta.url), 'utf8');
-const codec = chatCodec(tokenizer, createChat(tokenizer, template));
+const codec = chatCodec(tokenizer, template);
 
 test('the model is small: under a million parameters, under 8 MB as float32', () => {
   expect(parameterCount(baseConfig(tokenizer))).toBeLessThan(1_000_000);

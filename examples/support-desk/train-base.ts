@@ -10,7 +10,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { createChat } from '../../src/engine/chat.ts';
 import { readCheckpoint, writeCheckpoint } from '../../src/engine/checkpoint.ts';
 import type { Datum, Engine } from '../../src/engine/engine.ts';
 import { type ModelConfig, modelConfigJson, parameterCount, parameterShapes } from '../../src/engine/onnx/config.ts';
@@ -129,7 +128,7 @@ export async function trainBase({ folder, tokens: budget, seed, log }: TrainBase
   const settings = tokenizerConfig(shape.context);
   const template = await readFile(new URL('chat_template.jinja', import.meta.url), 'utf8');
   const tokenizer = createTokenizer(tokenizerJson, settings);
-  const codec = chatCodec(tokenizer, createChat(tokenizer, template));
+  const codec = chatCodec(tokenizer, template);
   const config = baseConfig(tokenizer);
   const files = new Map(
     Object.entries({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createChat, defaultChatTemplate } from '../engine/chat.ts';
+import { defaultChatTemplate } from '../engine/chat.ts';
 import { createTokenizer } from '../engine/tokenizer.ts';
 import { smallestVocabulary, tokenizerConfig, trainTokenizer } from '../engine/tokenizer-train.ts';
 import { chatCodec } from './chat-codec.ts';
@@ -9,7 +9,7 @@ import type { Conversation } from './player.ts';
 
 const json = trainTokenizer(['find the order, find the order'], { vocabulary: smallestVocabulary + 20 });
 const tokenizer = createTokenizer(json, tokenizerConfig(256));
-const codec = chatCodec(tokenizer, createChat(tokenizer, defaultChatTemplate));
+const codec = chatCodec(tokenizer, defaultChatTemplate);
 const read = (text: string) => codec.decode(tokenizer.encode(text));
 
 test('text comes out as content, a tool call as a call', () => {
