@@ -5,6 +5,8 @@ import { broad, corpus, habitualEpisodes } from './corpus.ts';
 import { entities } from './entities.ts';
 import { readGolden } from './golden.ts';
 
+const episodes = await habitualEpisodes(2000, 1);
+
 async function take(seed: number, conversations: number): Promise<(readonly Message[])[]> {
   const lines: (readonly Message[])[] = [];
   for await (const messages of corpus({ seed, conversations })) lines.push(messages);
@@ -19,7 +21,6 @@ test('the corpus is the same for the same seed, and as long as asked', async () 
 });
 
 test('its decisions are right about half the time, in every task type, so the policy is not in it', async () => {
-  const episodes = await habitualEpisodes(2400, 1);
   const success = (list: typeof episodes) => list.filter((one) => one.success).length / list.length;
   expect(success(episodes)).toBeGreaterThan(0.42);
   expect(success(episodes)).toBeLessThan(0.55);
@@ -30,7 +31,6 @@ test('its decisions are right about half the time, in every task type, so the po
 });
 
 test('where the customer may not have what they ask, the usual thing is to grant it all the same', async () => {
-  const episodes = await habitualEpisodes(2400, 2);
   const denied = episodes.filter(
     ({ type, messages }) =>
       type === 'cancel' && messages.some((m) => m.role === 'tool' && /shipped|delivered/.test(m.content)),
@@ -39,17 +39,16 @@ test('where the customer may not have what they ask, the usual thing is to grant
     turns.some(({ steps }) => steps.some(({ name }) => name === 'cancel_order')),
   );
   const right = denied.filter(({ success }) => success);
-  expect(denied.length).toBeGreaterThan(80);
+  expect(denied.length).toBeGreaterThan(60);
   expect(granted.length).toBeGreaterThan(right.length * 0.8);
 });
 
 test('syntax is always right: no malformed call, no unknown tool, and every conversation ends', async () => {
-  const episodes = await habitualEpisodes(1200, 3);
   expect(episodes.filter(({ outcome, counts }) => outcome !== 'done' || counts.mistakes > 0)).toEqual([]);
 });
 
 test('no entity and no opening of the golden set is in it', async () => {
-  const text = (await take(4, 2000)).flatMap((messages) => messages.map(({ content }) => content ?? '')).join('\n');
+  const text = (await take(4, 1200)).flatMap((messages) => messages.map(({ content }) => content ?? '')).join('\n');
   const orders = new Set(text.match(/\d{4}/g));
   expect(entities('order', 'golden').filter((one) => orders.has(one))).toEqual([]);
   for (const kind of ['product', 'town'] as const) {

@@ -10,7 +10,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { createChat } from '../../src/engine/chat.ts';
 import { readCheckpoint, writeCheckpoint } from '../../src/engine/checkpoint.ts';
 import type { Datum, Engine } from '../../src/engine/engine.ts';
 import { type ModelConfig, modelConfigJson, parameterCount, parameterShapes } from '../../src/engine/onnx/config.ts';
@@ -32,7 +31,7 @@ import type { DeskData } from './tasks.ts';
 export const shape = { width: 128, layers: 4, heads: 4, keyValueHeads: 2, vocabulary: 512, context: 256 } as const;
 
 export const schedule = {
-  tokensPerStep: 4096,
+  tokensPerStep: 2048,
   learningRate: 3e-3,
   warmupSteps: 40,
   weightDecay: 0.05,
@@ -129,7 +128,7 @@ export async function trainBase({ folder, tokens: budget, seed, log }: TrainBase
   const settings = tokenizerConfig(shape.context);
   const template = await readFile(new URL('chat_template.jinja', import.meta.url), 'utf8');
   const tokenizer = createTokenizer(tokenizerJson, settings);
-  const codec = chatCodec(tokenizer, createChat(tokenizer, template));
+  const codec = chatCodec(tokenizer, template);
   const config = baseConfig(tokenizer);
   const files = new Map(
     Object.entries({
@@ -190,7 +189,10 @@ async function pretrain(
     size += one.datum.tokens.length;
     if (size < schedule.tokensPerStep) continue;
     const mass = batch.reduce((sum, { mass }) => sum + mass, 0);
-    const data = batch.map(({ datum }) => ({ ...datum, weights: Array.from(datum.weights!, (weight) => weight / mass) }));
+    const data = batch.map(({ datum }) => ({
+      ...datum,
+      weights: Array.from(datum.weights!, (weight) => weight / mass),
+    }));
     const { loss } = await engine.forwardBackward('base', data, { kind: 'cross_entropy' });
     const { gradNorm } = await engine.optimStep('base', {
       learningRate: learningRate(step, steps),

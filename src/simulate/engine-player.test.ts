@@ -147,6 +147,19 @@ test('a turn gets no more tokens than the context has left, and none left is a f
   expect(answers[1]).toEqual({ kind: 'full', detail: '5 tokens of prompt leave no room in a context of 5' });
 });
 
+test('a prompt the engine refuses fails its own conversations only', async () => {
+  const { engine } = engineSaying(['a']);
+  const choosy = {
+    sample: ((model, prompts, params, options) => {
+      if (prompts[0]!.length > 5) throw new Error('too long');
+      return engine.sample(model, prompts, params, options);
+    }) as Engine['sample'],
+  } as Engine;
+  const long = conversation({ messages: [{ role: 'user', content: 'hello' }] });
+  const answers = await enginePlayer(choosy, 'm', codec)([long, conversation()]);
+  expect(answers).toMatchObject([{ kind: 'failed', detail: 'engine: too long' }, { kind: 'said' }]);
+});
+
 test('an unreadable tool call is said so', async () => {
   const { engine } = engineSaying(['!']);
   const [answer] = (await enginePlayer(engine, 'm', codec)([conversation()])) as [Said];

@@ -57,13 +57,19 @@ export function enginePlayer(
       else group.members.push(i);
     });
 
+    // All at once: an engine that batches continuously takes them into one running batch.
     await Promise.all(
       [...groups.values()].map(async ({ prompt, maxTokens, seed, members }) => {
         const params = { ...options, maxTokens, seed, n: members.length, stopTokens: codec.stopTokens };
-        const [result] = await engine.sample(model, [prompt], params, signal === undefined ? {} : { signal });
-        members.forEach((i, attempt) => {
-          answers[i] = said(codec, prompt, result!.samples[attempt]!, result!.version);
-        });
+        try {
+          const [result] = await engine.sample(model, [prompt], params, signal === undefined ? {} : { signal });
+          members.forEach((i, attempt) => {
+            answers[i] = said(codec, prompt, result!.samples[attempt]!, result!.version);
+          });
+        } catch (error) {
+          signal?.throwIfAborted();
+          for (const i of members) answers[i] = { kind: 'failed', detail: `engine: ${(error as Error).message}` };
+        }
       }),
     );
     return answers;

@@ -129,11 +129,6 @@ export type Limits = {
   readonly characters: number;
 };
 
-// `any` for the parameters of a member that is both read and written: an Environment of some shop must be accepted where
-// any environment will do, and function parameters are contravariant.
-// biome-ignore lint/suspicious/noExplicitAny: see above
-export type AnyEnvironment = Environment<any, any>;
-
 export type Environment<Data, Database> = {
   readonly name: string;
   readonly system: string;

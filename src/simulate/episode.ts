@@ -102,7 +102,7 @@ export async function play<Data, Database>(
   if (!Number.isInteger(attempts) || attempts < 1) throw new Error(`attempts must be 1 or more, got ${attempts}.`);
   if (!Number.isInteger(batch) || batch < 1) throw new Error(`batch must be 1 or more, got ${batch}.`);
   const limits: Limits = { ...environment.limits, ...options.limits };
-  const specs = environment.tools.map((one) => toolSpec(one as Tool<never>));
+  const specs = environment.tools.map(toolSpec);
   const byName = new Map(environment.tools.map((one) => [one.name, one]));
 
   const waiting = tasks.flatMap((task, t) => Array.from({ length: attempts }, (_, attempt) => ({ task, t, attempt })));

@@ -388,4 +388,4 @@ function infoOf(entry: Entry): ModelInfo {
   return lora === undefined ? info : { ...info, lora };
 }
 
-const megabytes = (bytes: number) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
+const megabytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
