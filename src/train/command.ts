@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { trajectoryId } from '../collect/trajectory.ts';
-import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withStore } from '../command.ts';
+import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import type { Engine } from '../engine/engine.ts';
 import { createOnnxEngine } from '../engine/onnx/engine.ts';
 import { ConfigError, RequestError } from '../errors.ts';
@@ -89,7 +89,7 @@ function trainCommand(): Command {
       'after',
       '\nExample:\n  pawl train --base examples/support-desk/model --environment examples/support-desk/desk.ts#supportDesk\n',
     )
-    .action((options: TrainOptions) => withStore(options, 'create', (opened) => begin(options, opened)));
+    .action((options: TrainOptions) => withHome(options, 'create', (opened) => begin(options, opened)));
 }
 
 async function begin(options: TrainOptions, { config, store, terminal }: Opened): Promise<void> {
@@ -225,7 +225,7 @@ function runsCommand(): Command {
     .option('--limit <n>', 'how many', wholeNumber(1, 1000), 20)
     .option('--json', 'one JSON object a line')
     .action((options: CommonOptions & { limit: number }) =>
-      withStore(options, 'existing', async ({ store, terminal }) => {
+      withHome(options, 'existing', async ({ store, terminal }) => {
         const runs = await postgresRunStore(store).list(options.limit);
         if (options.json) for (const run of runs) terminal.write(JSON.stringify(run));
         else if (runs.length === 0) terminal.write('No runs yet. `pawl train --help` says how to begin one.');
@@ -264,7 +264,7 @@ function runsCommand(): Command {
     .option('--jsonl', 'the metrics of every step, one JSON object a line')
     .option('--prometheus', 'the newest figures in Prometheus’ text format')
     .action((id: string, options: CommonOptions & { jsonl?: boolean; prometheus?: boolean }) =>
-      withStore(options, 'existing', async ({ store, terminal }) => {
+      withHome(options, 'existing', async ({ store, terminal }) => {
         const runs = postgresRunStore(store);
         const run = await needRun(runs, id);
         const metrics = await runs.metrics(id);
@@ -286,7 +286,7 @@ function runsCommand(): Command {
     .description('Watch a run that another process trains, until it ends.')
     .argument('<id>')
     .action((id: string, options: CommonOptions) =>
-      withStore(options, 'existing', async ({ store }) => {
+      withHome(options, 'existing', async ({ store }) => {
         const runs = postgresRunStore(store);
         await needRun(runs, id);
         const draw = liveView(process.stdout);
@@ -305,7 +305,7 @@ function runsCommand(): Command {
       .description(description)
       .argument('<id>')
       .action((id: string, options: CommonOptions) =>
-        withStore(options, 'existing', async ({ store, terminal }) => {
+        withHome(options, 'existing', async ({ store, terminal }) => {
           const runs = postgresRunStore(store);
           const { status } = await needRun(runs, id);
           if (status !== 'running') return terminal.write(`Run ${id} is ${status} already.`);
@@ -318,7 +318,7 @@ function runsCommand(): Command {
     .description('Go on with a run that was paused, stopped or killed, from its newest checkpoint.')
     .argument('<id>')
     .action((id: string, options: CommonOptions) =>
-      withStore(options, 'existing', async ({ store, terminal }) => {
+      withHome(options, 'existing', async ({ store, terminal }) => {
         const runs = postgresRunStore(store);
         const run = await needRun(runs, id);
         const { moneyPerHour = 0, ...rest } = run.settings as RunSettings & { moneyPerHour?: number };
