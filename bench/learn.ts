@@ -4,6 +4,7 @@
  * golden tasks, which share no entity and no wording with them, at temperature 1. The last line is one JSON object.
  *
  * seconds   training alone, collecting attempts included, measuring excluded; mean over seeds
+ * cpu       processor seconds of the same; on a quiet machine of n cores, seconds is at least cpu / n
  * ±95%      tasks and seeds are both samples: se² = s²(tasks)/tasks + s²(seeds)/seeds
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -62,6 +63,7 @@ type Result = {
   readonly after: Success;
   readonly broad: readonly [number, number];
   readonly seconds: number;
+  readonly cpu: number;
   readonly tokens: number;
 };
 const results: Result[] = [];
@@ -89,6 +91,7 @@ async function learn(seed: number): Promise<Result> {
   const learningRate = number(options['learning-rate']);
   const schedule = learningRate === undefined ? {} : { schedule: { ...grpoDefaults.schedule, peak: learningRate } };
   const started = performance.now();
+  const cpuBefore = process.cpuUsage();
   const stages = await recipes[recipe as keyof typeof recipes]({
     engine,
     base,
@@ -143,13 +146,17 @@ async function learn(seed: number): Promise<Result> {
     console.log(`seed ${seed}  ${stage} ${step}  ${figures}`);
   }
   const seconds = (performance.now() - started) / 1000;
+  const used = process.cpuUsage(cpuBefore);
+  const cpu = (used.user + used.system) / 1e6;
   const record = (await store.get(model))!;
   if (record.reason) console.log(`seed ${seed}: ${record.status}: ${record.reason}`);
   const after = await measure(model);
   const broadAfter = await broadSuccess(engine, model, codec);
   await engine.unload(model);
-  console.log(`seed ${seed}: ${before.success.toFixed(3)} → ${after.success.toFixed(3)} in ${seconds.toFixed(0)} s`);
-  return { seed, before, after, broad: [broadBefore, broadAfter], seconds, tokens: record.spent.tokens };
+  console.log(
+    `seed ${seed}: ${before.success.toFixed(3)} → ${after.success.toFixed(3)} in ${seconds.toFixed(0)} s (${cpu.toFixed(0)} s of processor)`,
+  );
+  return { seed, before, after, broad: [broadBefore, broadAfter], seconds, cpu, tokens: record.spent.tokens };
 }
 
 /** Share of broad questions, of golden entities, whose greedy answer is the right one. */
@@ -188,6 +195,7 @@ function report(all: readonly Result[]): void {
       after: interval(all.map((r) => r.after.tasks)),
       gain: interval(all.map((r) => r.after.tasks.map((a, t) => a - r.before.tasks[t]!))),
       seconds: round(mean(all.map((r) => r.seconds))),
+      cpu: round(mean(all.map((r) => r.cpu))),
       tokens: Math.round(mean(all.map((r) => r.tokens))),
       types: Object.fromEntries(
         types.map((type) => [

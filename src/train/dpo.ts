@@ -38,10 +38,10 @@ export type DpoSettings = {
 
 export const dpoDefaults: DpoSettings = {
   beta: 0.1,
-  epochs: 1,
+  epochs: 2,
   batchSize: 16,
   minGap: 0.2,
-  schedule: { peak: 5e-5, shape: 'cosine', warmup: 0.1, floor: 0.1 },
+  schedule: { peak: 1e-4, shape: 'cosine', warmup: 0.1, floor: 0.1 },
   adam: { beta1: 0.9, beta2: 0.95, gradClipNorm: 1 },
 };
 

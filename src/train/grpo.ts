@@ -48,9 +48,10 @@ export type GrpoSettings = {
   readonly tokensPerAttempt: number;
 };
 
+/** Rates are for small models trained in full, as the embedded engine does; large ones with LoRA want 1e-5 … 4e-5. */
 export const grpoDefaults: GrpoSettings = {
   steps: 60,
-  tasksPerStep: 8,
+  tasksPerStep: 12,
   attempts: 8,
   updates: 1,
   credit: { kind: 'attempt' },
@@ -59,7 +60,7 @@ export const grpoDefaults: GrpoSettings = {
   kl: klDefault,
   entropy: 0.001,
   lengthNormaliser: 32,
-  schedule: { peak: 1.2e-4, shape: 'linear', warmup: 0.05, floor: 0.2 },
+  schedule: { peak: 3e-4, shape: 'linear', warmup: 0.05, floor: 0.2 },
   adam: { beta1: 0.9, beta2: 0.95, gradClipNorm: 1 },
   tokensPerAttempt: 200,
 };
