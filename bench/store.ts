@@ -1,6 +1,7 @@
 /**
  * How fast turns are recorded, and whether reading stays flat as trajectories grow: 10k → 100k → 1M over ten days of
- * partitions, one turn each, through the same functions Pawl uses, on the embedded server with fsync on.
+ * partitions, one turn each, on the embedded server with fsync on. The rate is that of the first 20,000 turns of a step,
+ * recorded as Pawl records them; the server fills up the rest by itself.
  * `--max 100000` stops earlier. Progress on stderr; the last line of stdout is one JSON object.
  */
 import { randomInt } from 'node:crypto';
@@ -21,6 +22,8 @@ const max = Number(values.max);
 if (!Number.isInteger(max) || max < 1000) throw new Error(`--max ${values.max} must be a whole number from 1000 on.`);
 const steps = [...new Set([10_000, 100_000, 1_000_000].filter((step) => step < max).concat(max))];
 const batchSize = 500;
+const measuredTurns = 20_000; // of each step go through writeEntries; the server makes the rest
+
 const days = 10;
 const dayMs = 86_400_000;
 const now = Date.now();
@@ -53,6 +56,23 @@ const entryOf = (n: number): JournalEntry => {
   };
 };
 
+/** The same rows as entryOf, made by the server, to get to a million in minutes. */
+const fill = `
+with made as materialized (
+  select n, at, (at at time zone 'UTC')::date as day, 'agent-' || n % 5 as agent, 'user-' || n % 10000 as user_id, 'release-' || n % 7 as release,
+    case when n % 10 = 0 then (array['production', 'shadow', 'simulation', 'evaluation', 'judge'])[(n / 10) % 5 + 1] else 'production' end as origin
+  from generate_series($1::bigint, $2::bigint) n, lateral (select to_timestamp(floor($3::double precision) - (n * 7919) % $4::bigint) as at) t
+), turns as (
+  insert into pawl.turns (id, day, agent, trajectory, user_id, origin, endpoint, keys, started_at, latency_ms, upstream, release, model,
+    status, http_status, attempts, stream, prompt_tokens, completion_tokens, request, choices, redactions)
+  select gen_random_uuid(), day, agent, 'conversation-' || n, user_id, origin, 'chat', '{}', at, 250, 'local', release, 'small',
+    case when n % 100 = 0 then 'error' else 'ok' end, 200, 1, false, 12, 4,
+    jsonb_build_object('messages', jsonb_build_array(jsonb_build_object('role', 'user', 'content', $5::text))),
+    jsonb_build_array(jsonb_build_object('index', 0, 'message', jsonb_build_object('content', $5::text))), '{}' from made
+)
+insert into pawl.trajectories select 'conversation-' || n, agent, day, user_id, origin, 'unknown', at, at + interval '250 ms', 1,
+  (n % 100 = 0)::integer, 12, 4, 250, release, at from made`;
+
 const median = (sorted: readonly number[]): number => sorted[Math.floor(sorted.length / 2)] ?? 0;
 const p50 = async (times: number, run: () => Promise<unknown>): Promise<number> => {
   const taken: number[] = [];
@@ -73,8 +93,9 @@ try {
     const begun = performance.now();
     const from = written;
     let said = begun;
-    while (written < step) {
-      const size = Math.min(batchSize, step - written);
+    const measured = Math.min(step, from + measuredTurns);
+    while (written < measured) {
+      const size = Math.min(batchSize, measured - written);
       const { inserted } = await writeEntries(
         store,
         Array.from({ length: size }, (_, i) => entryOf(written + i)),
@@ -87,6 +108,12 @@ try {
       }
     }
     const rate = Math.round(((written - from) / (performance.now() - begun)) * 1000);
+    while (written < step) {
+      const size = Math.min(50_000, step - written);
+      await store.pool.query(fill, [written, written + size - 1, now / 1000, days * 86_400, words]);
+      written += size;
+      console.error(`${written} trajectories, filled by the server`);
+    }
     // The server does this by itself in the background; here the figures should not depend on when.
     await store.pool.query('analyze pawl.trajectories; analyze pawl.turns');
     let cursor: string | null = null;
