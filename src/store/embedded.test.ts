@@ -12,7 +12,6 @@ import {
   readlinkSync,
   rmSync,
   statSync,
-  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +21,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import { chooseUser, parsePidFile, runningEmbedded } from './embedded.ts';
 import { homeOwner, lockHome, processStart } from './lock.ts';
-import { completeInstall, reachableByAll } from './native.ts';
+import { completeInstall, reachableBy } from './native.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const hold = fileURLToPath(new URL('./fixtures/hold.ts', import.meta.url));
@@ -269,17 +268,21 @@ describe('the programs npm brought', () => {
     chmodSync(join(copy, 'lib'), 0o755);
   });
 
-  test('whether others can reach a folder is seen on the whole path', () => {
+  test('whether another user can reach a folder is seen on the whole path', () => {
     const made = folder();
     const inner = join(made, 'inner');
-    mkdirSync(inner, { mode: 0o755 });
+    mkdirSync(inner);
+    chmodSync(inner, 0o755);
     chmodSync(made, 0o700);
-    expect(reachableByAll(inner)).toBe(false);
+    const { uid, gid } = statSync(inner);
+    const stranger = { uid: uid + 1000, gid: gid + 1000 };
+    expect(reachableBy(stranger, inner)).toBe(false);
+    expect(reachableBy({ uid, gid }, inner)).toBe(true);
     chmodSync(made, 0o711);
-    expect(reachableByAll(inner)).toBe(true);
+    expect(reachableBy(stranger, inner)).toBe(true);
     chmodSync(inner, 0o750);
-    expect(reachableByAll(inner)).toBe(false);
-    symlinkSync(inner, join(made, 'link'));
+    expect(reachableBy(stranger, inner)).toBe(false);
+    expect(reachableBy({ uid: uid + 1000, gid }, inner)).toBe(true);
   });
 });
 
