@@ -1,7 +1,7 @@
 /**
  * The worker thread of recording: exchanges in, turns journalled, journal pumped into the database. It reads one
- * message at a time, gives way between exchanges so that disk and database work goes on, and reports progress back once
- * per turn of its event loop. Started by recorder.ts through recorder-boot.js; nothing else imports it.
+ * message at a time, gives way between exchanges so that disk and database work goes on, and reports progress back every
+ * few milliseconds. Started by recorder.ts through recorder-boot.js; nothing else imports it.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,6 +29,8 @@ import { uuidv7 } from './uuid.ts';
 /** How long the event loop may be held by parsing before disk and database get their turn. */
 const SLICE_MS = 5;
 const REPORT_MS = 250;
+/** Acknowledgements wait this long for company: each one interrupts the thread that answers requests. */
+const ACKNOWLEDGE_MS = 10;
 const THREAD_MEMORY_MS = 60 * 60 * 1000;
 /** Journal read back at a start so that conversations under way are recognised. */
 const SEED_SEGMENTS = 2;
@@ -229,10 +231,10 @@ async function close(): Promise<void> {
 function reportSoon(): void {
   if (reporting) return;
   reporting = true;
-  setImmediate(() => {
+  setTimeout(() => {
     reporting = false;
     report();
-  });
+  }, ACKNOWLEDGE_MS);
 }
 
 function report(): void {
