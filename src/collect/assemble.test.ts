@@ -142,6 +142,11 @@ describe('streams', () => {
     expect([named.status, named.error]).toEqual(['error', '{"message":"overloaded"}']);
   });
 
+  test('a JSON error in place of a stream is read as one', () => {
+    const turn = streamed('{"error":{"message":"max_tokens is too large"}}', { httpStatus: 400 });
+    expect([turn.status, turn.error]).toEqual(['error', 'max_tokens is too large']);
+  });
+
   test('malformed lines are counted, and the rest is still read', () => {
     const turn = streamed(fixture('malformed'));
     expect(turn.status).toBe('error');

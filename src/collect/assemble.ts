@@ -199,7 +199,10 @@ type Growing = {
 
 function readStream(exchange: Exchange): Answer {
   const answer = emptyAnswer();
-  const { events, strange, open } = parseSse(join(exchange.responseChunks));
+  const wire = join(exchange.responseChunks);
+  // Servers answer a refused streaming request with a JSON error, some under the stream's content type.
+  if (wire.trimStart().startsWith('{')) return readJson(exchange);
+  const { events, strange, open } = parseSse(wire);
   answer.malformed = strange;
   const growing = new Map<number, Growing>();
   let pattern: Pattern | null = null;

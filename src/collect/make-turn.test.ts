@@ -21,6 +21,7 @@ describe('a turn made from an exchange', () => {
     expect(turn.threadKey).toMatch(/^[\w-]{22}$/);
     expect(turn.user).toBe(personId('bob@example.com', 's'));
     expect(turn.request.user).toBe(turn.user);
+    expect(turn.redactions).toEqual({}); // an id is hashed, not redacted
     expect(turn.keys).toEqual(['order:17', personId('mail:bob@example.com', 's')]);
     expect(JSON.stringify(turn)).not.toContain('bob');
   });

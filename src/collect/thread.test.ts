@@ -20,7 +20,7 @@ function desk(options: { maxPoints?: number; idleMs?: number } = {}, name = 't')
       now += ms;
     },
     place(messages: unknown, choices: readonly Choice[], fields: Partial<ThreadedTurn> = {}) {
-      const turn = { explicit: null, agent: 'a', user: null, messages, choices, ...fields };
+      const turn = { explicit: null, agent: 'a', user: null, messages, choices, complete: true, ...fields };
       return threader.place(turn, now, () => `${name}${++made}`);
     },
     say(messages: readonly object[], text: string, fields: Partial<ThreadedTurn> = {}) {
@@ -91,12 +91,14 @@ describe('inferring the trajectory', () => {
     expect(d.say([user('Hi'), assistant('Good day'), user('x')], 'y')).toBe('t2');
   });
 
-  test('a call that failed joins and leaves the place open for the retry', () => {
+  test('a call that failed or broke off joins and leaves the place open for the retry', () => {
     const d = desk();
     d.say([user('Hi')], 'Hello');
     const next = [user('Hi'), assistant('Hello'), user('One')];
     expect(d.place(next, [])).toEqual({ trajectory: 't1', threadKey: null });
+    expect(d.say(next, 'Let me s', { complete: false })).toBe('t1');
     expect(d.say(next, '1')).toBe('t1');
+    expect(d.say(next, '1 again')).toBe('t2');
   });
 
   test('two conversations that are equal so far are continued one each', () => {
@@ -170,7 +172,8 @@ describe('what is remembered', () => {
   });
 
   test('keys do not give the words away: another secret gives other keys', () => {
-    const turn = { explicit: null, agent: 'a', user: null, messages: [user('Hi')], choices: [answer(assistant('x'))] };
+    const choices = [answer(assistant('x'))];
+    const turn = { explicit: null, agent: 'a', user: null, messages: [user('Hi')], choices, complete: true };
     const key = (secret: string) => createThreader({ secret }).place(turn, 0, () => 't').threadKey;
     expect(key('one')).toMatch(/^[\w-]{22}$/);
     expect(key('one')).toBe(key('one'));

@@ -7,8 +7,8 @@
  *   open       the turn joins that trajectory, and the point is continued;
  *   continued  the turn is a branch (an edited message, a regenerated answer further up): a new trajectory;
  *   none       a new conversation: a new trajectory.
- * A turn that brought no answer (an error) joins but leaves the point open, so the caller's retry lands in the same
- * trajectory. Any of `n` choices may be the one continued. Two conversations that are equal word for word share a key;
+ * A turn without a whole answer (an error, a broken stream) joins but leaves the point open, so the caller's retry lands
+ * in the same trajectory. Any of `n` choices may be the one continued. Two conversations that are equal word for word share a key;
  * their points queue under it and are handed out oldest first, which is right because nothing tells them apart.
  *
  * What is compared is what clients send back unchanged: role, text, tool calls (arguments as values, since SDKs
@@ -38,6 +38,8 @@ export type ThreadedTurn = {
   /** The request's `messages`; anything but a list means the turn cannot be threaded. */
   readonly messages: unknown;
   readonly choices: readonly Choice[];
+  /** The answer came to its end; one that broke off leaves the place it continued open. */
+  readonly complete: boolean;
 };
 
 export type ThreaderOptions = {
@@ -94,7 +96,7 @@ export function createThreader(options: ThreaderOptions): Threader {
       const trajectory = turn.explicit ?? found?.open[0] ?? newId();
       const keys = turn.choices.map((choice) => digest(link + normalise(choice.message)));
       if (keys.length > 0) {
-        if (found !== undefined) found.open = found.open.filter((id) => id !== trajectory);
+        if (found !== undefined && turn.complete) found.open = found.open.filter((id) => id !== trajectory);
         for (const key of new Set(keys)) opened(key, trajectory, at);
         forget(at);
       }
