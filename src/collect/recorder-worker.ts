@@ -32,6 +32,8 @@ const REPORT_MS = 250;
 /** Acknowledgements wait this long for company: each one interrupts the thread that answers requests. */
 const ACKNOWLEDGE_MS = 10;
 const THREAD_MEMORY_MS = 60 * 60 * 1000;
+/** How long the first exchanges wait for the database's memory of conversations before they are placed without it. */
+const SEED_MS = 1000;
 /** Journal read back at a start so that conversations under way are recognised. */
 const SEED_SEGMENTS = 2;
 
@@ -45,6 +47,13 @@ const journal = await openJournal({
   ...(options.journalBytes === null ? {} : { maxBytes: options.journalBytes }),
   ...(options.segmentBytes === null ? {} : { segmentBytes: options.segmentBytes }),
 });
+let seeded = () => {};
+const threadsKnown = Promise.race([
+  new Promise<void>((resolve) => {
+    seeded = resolve;
+  }),
+  new Promise<void>((resolve) => setTimeout(resolve, SEED_MS).unref()),
+]);
 const threader = createThreader({ secret: options.secret, idleMs: THREAD_MEMORY_MS });
 threader.seed(await recentThreads(journal));
 
@@ -111,6 +120,7 @@ function* unpack(heads: string, bytes: ArrayBuffer): Generator<Exchange> {
 }
 
 async function work(): Promise<void> {
+  await threadsKnown;
   let since = performance.now();
   for (let next = 0; next < inbox.length; ) {
     take(inbox[next++] as Exchange);
@@ -190,6 +200,7 @@ async function openSink(): Promise<Sink> {
   } catch (error) {
     problem(`Recent conversations could not be read, so some will begin a new trajectory: ${String(error)}.`);
   }
+  seeded();
   return sink;
 }
 
