@@ -67,6 +67,26 @@ describe('inferring the trajectory', () => {
     expect(normalise(image('a'))).not.toBe(normalise(image('b')));
   });
 
+  test('instructions that change from call to call do not end a conversation', () => {
+    const d = desk();
+    const system = (content: string) => ({ role: 'system', content });
+    d.say([system('It is 10:00'), user('Hi')], 'Hello');
+    expect(d.say([system('It is 10:01'), user('Hi'), assistant('Hello'), user('x')], 'y')).toBe('t1');
+    const later = [system('It is 10:02'), user('Hi'), assistant('Hello'), user('x'), assistant('y'), user('z')];
+    expect(d.say(later, 'end')).toBe('t1');
+  });
+
+  test('of conversations with equal words the one with equal instructions is meant', () => {
+    const d = desk();
+    const system = (content: string) => ({ role: 'system', content });
+    expect(d.say([system('A'), user('Hi')], 'Hello')).toBe('t1');
+    expect(d.say([system('B'), user('Hi')], 'Hello')).toBe('t2');
+    const next = [user('Hi'), assistant('Hello'), user('x')];
+    expect(d.say([system('B'), ...next], 'y')).toBe('t2');
+    expect(d.say([system('B'), ...next], 'branch')).toBe('t3');
+    expect(d.say([system('A'), ...next], 'y')).toBe('t1');
+  });
+
   test('any of several choices may be the one continued', () => {
     const d = desk();
     d.place([user('Hi')], [answer(assistant('A')), answer(assistant('B'), 1)]);
