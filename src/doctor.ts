@@ -338,12 +338,18 @@ const guarded = async (name: string, run: () => Promise<Check | Check[]> | Check
   }
 };
 
-export async function diagnose(options: { config?: string }): Promise<Check[]> {
+export async function diagnose(
+  options: { config?: string },
+  env = process.env,
+  folder = process.cwd(),
+): Promise<Check[]> {
   const out = [checkNode(process.versions.node), ...(await guarded('packages', checkPackages))];
   let config: Config;
   try {
-    config = await loadConfig(options);
-    const file = options.config ?? (existsSync('pawl.config.ts') ? 'pawl.config.ts' : 'no file; from the environment');
+    config = await loadConfig(options, env, folder);
+    const file =
+      options.config ??
+      (existsSync(join(folder, 'pawl.config.ts')) ? 'pawl.config.ts' : 'no file; from the environment');
     out.push(ok('settings', file));
   } catch (error) {
     return [...out, fail('settings', reason(error), 'Correct the settings; the other checks need them.')];

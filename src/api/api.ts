@@ -285,6 +285,8 @@ export function createApi(parts: ApiParts): Api {
     ),
   );
   app.onError((error, c) => {
+    if (error instanceof HTTPException && error.status === 415)
+      return c.json(failure('invalid_request', 'Send the body as JSON, with `content-type: application/json`.'), 415);
     if (error instanceof HTTPException) return c.json(failure('invalid_request', error.message), error.status);
     if (error instanceof RequestError) return c.json(failure(error.code, error.message), error.status as 400);
     if (error instanceof StoreError && error.retryable) {
