@@ -25,7 +25,12 @@ const well: shape.Recording = {
   journalled: 7,
   recorded: 7,
   corrupt: 0,
-  dropped: {},
+  refused: 0,
+  restarts: 0,
+  dropped: { 'queue-full': 0 },
+  redactions: {},
+  tokensDropped: 0,
+  contentDropped: 0,
 };
 
 let home: string;
@@ -213,13 +218,21 @@ describe('GET /api/trajectories/{id}', () => {
       ['resolved', 1],
     ]);
     expect(found.keys).toEqual(['order:1']);
-    expect(found.cut).toBe(false);
+    expect(found.next).toBeNull();
   });
 
-  test('says when there are more turns than were asked for', async () => {
-    const found = shape.oneTrajectorySchema.parse(await (await call('/api/trajectories/a?limit=1')).json());
-    expect(found.turns).toHaveLength(1);
-    expect(found.cut).toBe(true);
+  test('pages of one turn give every turn once, in order', async () => {
+    const seen: string[] = [];
+    let next: string | null = '';
+    while (next !== null) {
+      const answer = await call(`/api/trajectories/a?limit=1${next && `&cursor=${next}`}`);
+      const found: shape.TrajectoryDetail = shape.oneTrajectorySchema.parse(await answer.json());
+      expect(found.turns).toHaveLength(1);
+      seen.push(found.turns[0]!.status);
+      next = found.next;
+    }
+    expect(seen).toEqual(['ok', 'error']);
+    expect((await call('/api/trajectories/a?cursor=nonsense')).status).toBe(400);
   });
 
   test('an unknown id, or another agent’s, is 404', async () => {
@@ -344,7 +357,7 @@ describe('GET /api/status', () => {
     expect(detail?.recording.recorded).toBe(7);
   });
 
-  test.each([{ sinkUp: false }, { diskOk: false }, { corrupt: 1 }, { dropped: { queue_full: 1 } }])(
+  test.each([{ sinkUp: false }, { diskOk: false }, { corrupt: 1 }, { refused: 1 }, { dropped: { disk: 1 } }])(
     '%j is degraded',
     async (trouble) => {
       recording = { ...well, ...trouble };

@@ -128,7 +128,8 @@ export const trajectoryParam = z.object({
 
 export const oneTrajectoryQuery = z.strictObject({
   agent: agentName.optional().openapi({ description: 'Which one, when two agents used the same id; else the newest.' }),
-  limit: limit(maxLimit),
+  limit: limit(50),
+  cursor: cursor.optional(),
 });
 
 export const oneTrajectorySchema = z
@@ -137,10 +138,11 @@ export const oneTrajectorySchema = z
     turns: z.array(turnSchema),
     signals: z.array(signalSchema),
     keys: z.array(z.string()),
-    cut: z.boolean(),
+    next: z.string().nullable(),
   })
   .openapi('TrajectoryDetail', {
-    description: 'Turns in the order they started; `cut` when there are more than `limit`. `keys` are business keys.',
+    description:
+      'Turns in the order they started, a page of them; signals about the whole and about these turns; business keys.',
   });
 
 export const keySchema = z
@@ -193,7 +195,12 @@ export const recordingSchema = z
     journalled: count,
     recorded: count,
     corrupt: count,
+    refused: count,
+    restarts: count,
     dropped: z.record(z.string(), z.int()),
+    redactions: z.record(z.string(), z.int()),
+    tokensDropped: count,
+    contentDropped: count,
   })
   .openapi('Recording', { description: 'Where exchanges are on their way to the database, and what was lost.' });
 
