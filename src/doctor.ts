@@ -250,6 +250,14 @@ export function judgeClock(aheadMs: number): Check {
   return warn('clock', found, 'Synchronise both machines (NTP): consent and outcomes are matched by time.');
 }
 
+/** An address may carry a name and password; neither belongs on a screen. */
+function withoutPassword(address: string): string {
+  const url = new URL(address);
+  url.username = '';
+  url.password = '';
+  return url.href.replace(/\/+$/, '');
+}
+
 async function checkUpstreams(config: Config): Promise<Check[]> {
   const names = Object.keys(config.upstreams);
   if (names.length === 0)
@@ -262,11 +270,12 @@ async function checkUpstreams(config: Config): Promise<Check[]> {
     ];
   return Promise.all(
     names.map(async (name): Promise<Check> => {
-      const { baseUrl, key } = config.upstreams[name]!;
+      const { baseUrl: address, key } = config.upstreams[name]!;
+      const baseUrl = withoutPassword(address);
       const label = `upstream ${name}`;
       try {
         const before = performance.now();
-        const answer = await request(`${baseUrl}/models`, {
+        const answer = await request(`${address}/models`, {
           headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
           headersTimeout: 5000,
           bodyTimeout: 5000,

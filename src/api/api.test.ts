@@ -199,6 +199,8 @@ describe('GET /api/trajectories', () => {
     ['agents=desk', 'agents'],
     ['limit=1&limit=2', 'limit'],
     ['cursor=nonsense', 'cursor'],
+    ['agent=a%00b', 'agent'],
+    ['until=9999-12-31', 'until'],
   ])('%s is refused and the message names %s', async (query, field) => {
     const answer = await call(`/api/trajectories?${query}`);
     expect(answer.status).toBe(400);
@@ -233,6 +235,13 @@ describe('GET /api/trajectories/{id}', () => {
     }
     expect(seen).toEqual(['ok', 'error']);
     expect((await call('/api/trajectories/a?cursor=nonsense')).status).toBe(400);
+  });
+
+  test('a cursor made up to reach beyond the calendar is refused like any other', async () => {
+    const far = Buffer.from('999999999999999 0190a6c2-7a1e-7c3d-9f41-2b7d5e6f8a90').toString('base64url');
+    expect((await call(`/api/trajectories/a?cursor=${far}`)).status).toBe(400);
+    const list = Buffer.from(JSON.stringify([8.64e15, 'desk', 'a'])).toString('base64url');
+    expect((await call(`/api/trajectories?cursor=${list}`)).status).toBe(400);
   });
 
   test('an unknown id, or another agent’s, is 404', async () => {
@@ -272,6 +281,7 @@ describe('keys', () => {
   test.each([
     [{ agent: 'desk' }, 'name'],
     [{ name: '  ', agent: 'desk' }, 'name'],
+    [{ name: 'a\u0000', agent: 'desk' }, 'name'],
     [{ name: 'x', agent: 'Desk!' }, 'agent'],
     [{ name: 'x', agent: 'desk', rateLimit: 0 }, 'rateLimit'],
     [{ name: 'x', agent: 'desk', origin: 'mars' }, 'origin'],
@@ -321,6 +331,13 @@ describe('consent', () => {
     const given = await consent('PUT', 'eve@example.com');
     expect(given.user).toBe(personId('eve@example.com', await loadSecret(home)));
     expect((await consent('GET', 'eve@example.com')).consent).toBe('given');
+  });
+
+  test('a user id may hold a slash or any script', async () => {
+    for (const user of ['tenant/7', '사용자 7', '100%']) {
+      expect((await consent('PUT', user)).user).toBe(user);
+      expect((await consent('GET', user)).consent).toBe('given');
+    }
   });
 
   test('the list goes by user id, page by page, for one agent', async () => {

@@ -308,6 +308,10 @@ export function createApi(parts: ApiParts): Api {
         503,
       );
     }
+    // SQLSTATE class 22: the database cannot hold a value, so the request's value is at fault.
+    const { code: state } = (error.cause ?? {}) as { code?: unknown };
+    if (error instanceof StoreError && typeof state === 'string' && state.startsWith('22'))
+      return c.json(failure('invalid_request', 'A value in the request is none that the database can hold.'), 400);
     parts.onError?.(error);
     return c.json(failure('internal_error', 'Pawl failed to handle this request; its log has the reason.'), 500);
   });
