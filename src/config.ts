@@ -39,6 +39,8 @@ const schema = z
     /** PostgreSQL 14 to 18 of your own; without it Pawl runs one in its home folder. */
     databaseUrl: z.url({ protocol: /^postgres(ql)?$/, error: 'a postgres:// address' }).optional(),
     host: z.string().min(1).default('127.0.0.1'),
+    /** Names by which browsers reach this server besides localhost and addresses, e.g. behind a proxy; '*' is any. */
+    hosts: z.array(z.string().min(1)).default([]),
     /** 0 takes any free port. */
     port: z.int().min(0).max(65_535).default(4700),
     upstreams: z.record(name, upstream).default({}),
