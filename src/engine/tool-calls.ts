@@ -1,0 +1,122 @@
+/**
+ * What a model writes → the parts of an OpenAI message, as it streams: `<think>…</think>` is reasoning,
+ * `<tool_call>{"name":…,"arguments":{…}}</tool_call>` (Hermes, Qwen) is a tool call, the rest is content.
+ *
+ * A call is given out when it is complete: only then is it known whether it is one. What does not parse stays in the
+ * content as the model wrote it, and is counted. Text that may still become a tag, and white space that may turn out to
+ * lie between a tag and nothing, is held back; nothing else is.
+ *   content ──<think>──▶ reasoning ──</think>──▶ content ──<tool_call>──▶ call ──</tool_call>──▶ content
+ */
+export type OutputPart =
+  | { readonly kind: 'content'; readonly text: string }
+  | { readonly kind: 'reasoning'; readonly text: string }
+  | { readonly kind: 'tool_call'; readonly name: string /** JSON. */; readonly arguments: string };
+
+export type OutputParser = {
+  push(text: string): OutputPart[];
+  /** The text is over: gives out what was held back. */
+  end(): OutputPart[];
+  /** How many things looked like a tool call and were not. */
+  readonly malformed: number;
+};
+
+export function createOutputParser(options: { readonly tools: boolean; readonly inReasoning?: boolean }): OutputParser {
+  let state: 'content' | 'reasoning' | 'call' = options.inReasoning ? 'reasoning' : 'content';
+  let held = '';
+  let blank = true; // nothing but white space has come out since the last tag
+  let afterTag = state === 'reasoning';
+  let malformed = 0;
+
+  const call = (body: string, closed: boolean): OutputPart => {
+    const parsed = parseCall(body);
+    if (parsed) return { kind: 'tool_call', ...parsed };
+    malformed++;
+    return { kind: 'content', text: `<tool_call>${body}${closed ? '</tool_call>' : ''}` };
+  };
+
+  /** White space at the start of reasoning, or after a tag, and at the end before a tag, is layout and not text. */
+  const text = (kind: 'content' | 'reasoning', raw: string, tagFollows: boolean): OutputPart[] => {
+    let out = raw;
+    if (afterTag) out = out.replace(/^\s+/, '');
+    if (tagFollows) out = out.replace(/\s+$/, '');
+    if (out === '') return [];
+    afterTag = false;
+    if (/\S/.test(out)) blank = false;
+    return [{ kind, text: out }];
+  };
+
+  const run = (final: boolean): OutputPart[] => {
+    const parts: OutputPart[] = [];
+    for (;;) {
+      if (state === 'call') {
+        const end = held.indexOf('</tool_call>');
+        if (end === -1 && !final) return parts;
+        if (end === -1) {
+          parts.push(call(held, false));
+          held = '';
+          return parts;
+        }
+        parts.push(call(held.slice(0, end), true));
+        held = held.slice(end + '</tool_call>'.length);
+        state = 'content';
+        afterTag = true;
+        blank = true;
+        continue;
+      }
+      const kind = state;
+      const tags = kind === 'reasoning' ? ['</think>'] : ['<think>', ...(options.tools ? ['<tool_call>'] : [])];
+      const found = tags
+        .map((tag) => ({ tag, at: held.indexOf(tag) }))
+        // Reasoning comes before the answer; a <think> in the middle of it is only text.
+        .filter(({ tag, at }) => at !== -1 && (tag !== '<think>' || (blank && /^\s*$/.test(held.slice(0, at)))))
+        .sort((a, b) => a.at - b.at)[0];
+      if (!found) {
+        const keep = final ? 0 : heldBack(held, tags);
+        parts.push(...text(kind, held.slice(0, held.length - keep), final && kind === 'reasoning'));
+        held = held.slice(held.length - keep);
+        return parts;
+      }
+      parts.push(...text(kind, held.slice(0, found.at), true));
+      held = held.slice(found.at + found.tag.length);
+      state = found.tag === '<think>' ? 'reasoning' : found.tag === '<tool_call>' ? 'call' : 'content';
+      afterTag = true;
+      blank = true;
+    }
+  };
+
+  return {
+    push(more) {
+      held += more;
+      return run(false);
+    },
+    end: () => run(true),
+    get malformed() {
+      return malformed;
+    },
+  };
+}
+
+/** How many characters at the end may still be the beginning of a tag, or white space before one. */
+function heldBack(text: string, tags: readonly string[]): number {
+  let tail = 0;
+  for (const tag of tags) {
+    for (let n = Math.min(tag.length - 1, text.length); n > tail; n--) if (text.endsWith(tag.slice(0, n))) tail = n;
+  }
+  let start = text.length - tail;
+  while (start > 0 && /\s/.test(text[start - 1]!)) start--;
+  return text.length - start;
+}
+
+function parseCall(body: string): { name: string; arguments: string } | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  const { name, arguments: args } = value as { name?: unknown; arguments?: unknown };
+  if (typeof name !== 'string' || name === '') return undefined;
+  if (typeof args !== 'object' || args === null || Array.isArray(args)) return undefined;
+  return { name, arguments: JSON.stringify(args) };
+}
