@@ -1,0 +1,180 @@
+/**
+ * The model: a Qwen3 decoder (RMSNorm, rotary positions, grouped-query attention with a norm on queries and keys, SwiGLU)
+ * and the two training graphs over it. All sequences of a batch lie packed in `rows` of `length` tokens; `mask` keeps them
+ * apart and `positions` restart with each, so short sequences share a row and padding is not paid for.
+ *
+ * Follows Hugging Face transformers' modeling_qwen3.py in what it computes; fixtures/ holds figures recorded from it.
+ */
+import { type LinearLayer, linearLayer, type ModelConfig, parameterShapes } from './config.ts';
+import { Graph, type Tensor } from './graph.ts';
+import { type AdapterShape, adapterNames, adapterShapes } from './lora.ts';
+import {
+  add,
+  attention,
+  embedding,
+  linear,
+  type RotaryTables,
+  reshape,
+  rmsNorm,
+  rotary,
+  swiglu,
+  targetLogprob,
+  transpose,
+} from './ops.ts';
+
+/** What a graph of this model is made of: the weights by name, and an adapter if there is one. */
+export type ModelGraph = {
+  readonly graph: Graph;
+  readonly config: ModelConfig;
+  readonly adapter?: AdapterShape;
+  readonly weight: (name: string) => Tensor;
+};
+
+/** Declares every weight as an input of the graph under its own name. */
+export function modelGraph(config: ModelConfig, adapter?: AdapterShape): ModelGraph {
+  const graph = new Graph();
+  const inputs = new Map<string, Tensor>();
+  const shapes = [...parameterShapes(config), ...(adapter === undefined ? [] : adapterShapes(config, adapter))];
+  for (const [name, shape] of shapes) inputs.set(name, graph.input(name, 'float32', shape));
+  const weight = (name: string) => {
+    const tensor = inputs.get(name);
+    if (tensor === undefined) throw new Error(`The model has no tensor ${name}.`);
+    return tensor;
+  };
+  return { graph, config, weight, ...(adapter === undefined ? {} : { adapter }) };
+}
+
+/** A linear layer of block `index`, with its adapter if it has one: x·Wᵀ + scale · (x·Aᵀ)·Bᵀ. */
+export function project(m: ModelGraph, x: Tensor, index: number, layer: LinearLayer): Tensor {
+  const { module } = linearLayer(m.config, index, layer);
+  const y = linear(m.graph, x, m.weight(`${module}.weight`));
+  if (!m.adapter?.targets.includes(layer)) return y;
+  const { a, b } = adapterNames(module);
+  return linear(m.graph, linear(m.graph, x, m.weight(a)), m.weight(b), y, m.adapter.scale);
+}
+
+type Layout = {
+  /** int64 [tokens, 1] */
+  readonly positions: Tensor;
+  readonly tables: RotaryTables;
+  /** Added to the scores: 0 where a token may look, very negative elsewhere; [rows or 1, 1, length, length]. */
+  readonly mask: Tensor;
+};
+
+function block(m: ModelGraph, x: Tensor, index: number, layout: Layout): Tensor {
+  const { graph: g, config } = m;
+  const name = `model.layers.${index}`;
+  const input = rmsNorm(g, x, m.weight(`${name}.input_layernorm.weight`), config.rms_norm_eps);
+  const attended = add(g, x, selfAttention(m, input, index, layout));
+  const inner = rmsNorm(g, attended, m.weight(`${name}.post_attention_layernorm.weight`), config.rms_norm_eps);
+  const hidden = swiglu(g, project(m, inner, index, 'gate_proj'), project(m, inner, index, 'up_proj'));
+  return add(g, attended, project(m, hidden, index, 'down_proj'));
+}
+
+function selfAttention(m: ModelGraph, x: Tensor, index: number, { positions, tables, mask }: Layout): Tensor {
+  const { graph: g, config } = m;
+  const { head_dim: d, num_attention_heads: heads, num_key_value_heads: keyHeads } = config;
+  const name = `model.layers.${index}.self_attn`;
+  /** [tokens, n · d] → the same, normed per head and turned by position. */
+  const placed = (t: Tensor, norm: string) => {
+    const perHead = reshape(g, t, ['heads', d]);
+    const normed = rmsNorm(g, perHead, m.weight(`${name}.${norm}.weight`), config.rms_norm_eps);
+    return rotary(g, reshape(g, normed, t.shape), positions, tables);
+  };
+  /** [tokens, n · d] → [rows, n, length, d] */
+  const split = (t: Tensor, n: number) => transpose(g, reshape(g, t, ['rows', 'length', n, d]), [0, 2, 1, 3]);
+  const q = split(placed(project(m, x, index, 'q_proj'), 'q_norm'), heads);
+  const k = split(placed(project(m, x, index, 'k_proj'), 'k_norm'), keyHeads);
+  const v = split(project(m, x, index, 'v_proj'), keyHeads);
+  const grouped = reshape(g, q, ['rows', keyHeads, 'group · length', d]);
+  const y = reshape(g, attention(g, grouped, k, v, mask, heads, 1 / Math.sqrt(d)), ['rows', heads, 'length', d]);
+  return project(m, reshape(g, transpose(g, y, [0, 2, 1, 3]), ['tokens', heads * d]), index, 'o_proj');
+}
+
+/** Ids to the last hidden state, [tokens, hidden_size], after the final norm. */
+function decoder(m: ModelGraph, ids: Tensor, layout: Layout): Tensor {
+  let x = embedding(m.graph, m.weight('model.embed_tokens.weight'), ids);
+  for (let i = 0; i < m.config.num_hidden_layers; i++) x = block(m, x, i, layout);
+  return rmsNorm(m.graph, x, m.weight('model.norm.weight'), m.config.rms_norm_eps);
+}
+
+export const headName = (config: ModelConfig) =>
+  config.tie_word_embeddings ? 'model.embed_tokens.weight' : 'lm_head.weight';
+
+/** Declares the batch as inputs and returns the logprob of every target, [tokens, 1], and its row's entropy. */
+function batchLogprobs(m: ModelGraph): { logprob: Tensor; entropy: Tensor } {
+  const { graph: g, config } = m;
+  const half = config.head_dim / 2;
+  const int64 = (t: Tensor, shape: (number | string)[]) => {
+    const wide = g.node('Cast', [t], 'int64', t.shape, { attributes: { to: { int: 7 } } });
+    return g.node('Reshape', [wide, g.shapeVector(shape)], 'int64', shape);
+  };
+  const tokens = g.input('tokens', 'int32', ['rows', 'length']);
+  const targets = g.input('targets', 'int32', ['rows', 'length']);
+  const positions = g.input('positions', 'int32', ['rows', 'length']);
+  const mask = g.input('mask', 'float32', ['mask rows', 1, 'length', 'length']);
+  const cos = g.input('cos', 'float32', ['positions', half]);
+  const sin = g.input('sin', 'float32', ['positions', half]);
+  const minusSin = g.node('Neg', [sin], 'float32', sin.shape);
+  const layout = { positions: int64(positions, ['tokens', 1]), tables: { cos, sin, minusSin }, mask };
+  const hidden = decoder(m, int64(tokens, ['tokens', 1]), layout);
+  const logits = linear(g, hidden, m.weight(headName(config)));
+  return targetLogprob(g, logits, int64(targets, ['tokens', 1]));
+}
+
+/** The graph behind `forward`: logprobs and entropies. */
+export function forwardGraph(config: ModelConfig, adapter?: AdapterShape): Graph {
+  const m = modelGraph(config, adapter);
+  const { logprob, entropy } = batchLogprobs(m);
+  m.graph.output('logprobs', logprob);
+  m.graph.output('entropies', entropy);
+  return m.graph;
+}
+
+/** The name under which a weight's summed gradient enters the backward graph, and the one under which it leaves. */
+export const gradientIn = (name: string) => `gradient of ${name}`;
+export const gradientOut = (name: string) => `new gradient of ${name}`;
+
+/**
+ * The graph behind `forwardBackward`: logprobs and entropies, and the gradient of the loss by every trainable weight added
+ * to the sum so far. The loss comes in as four numbers and per-token weights or advantages: see losses.ts.
+ */
+export function backwardGraph(config: ModelConfig, adapter?: AdapterShape): Graph {
+  const m = modelGraph(config, adapter);
+  const { graph: g } = m;
+  const { logprob, entropy } = batchLogprobs(m);
+  const column = (name: string) => {
+    const given = g.input(name, 'float32', ['rows', 'length']);
+    return g.node('Reshape', [given, g.shapeVector(logprob.shape)], 'float32', logprob.shape);
+  };
+  const coefficient = lossCoefficient(g, logprob, column('sampled'), column('advantages'));
+  const names =
+    adapter === undefined ? [...parameterShapes(config).keys()] : [...adapterShapes(config, adapter).keys()];
+  const sums = new Map(names.map((n) => [m.weight(n), g.input(gradientIn(n), 'float32', m.weight(n).shape)]));
+  const seeds = [{ of: logprob, gradient: coefficient }];
+  const gradients = g.gradients(
+    seeds,
+    names.map((n) => m.weight(n)),
+    sums,
+  );
+  g.output('logprobs', logprob);
+  g.output('entropies', entropy);
+  for (const n of names) g.output(gradientOut(n), gradients.get(m.weight(n))!);
+  return g;
+}
+
+/** ∂L/∂logprob of every token, as losses.ts has it. */
+function lossCoefficient(g: Graph, logprob: Tensor, sampled: Tensor, advantages: Tensor): Tensor {
+  const { shape } = logprob;
+  const bound = (name: string) => g.input(name, 'float32', []);
+  const logRatio = g.node('Sub', [logprob, sampled], 'float32', shape);
+  const ratio = g.node('Exp', [logRatio], 'float32', shape);
+  const clipped = g.node('Clip', [ratio, bound('low'), bound('high')], 'float32', shape);
+  const positive = g.node('Greater', [advantages, g.scalar(0)], 'bool', shape);
+  const below = g.node('LessOrEqual', [ratio, bound('keepHigh')], 'bool', shape);
+  const above = g.node('GreaterOrEqual', [ratio, bound('keepLow')], 'bool', shape);
+  const negative = g.node('Neg', [g.node('Mul', [clipped, advantages], 'float32', shape)], 'float32', shape);
+  const where = (condition: Tensor, yes: Tensor, no: Tensor) => g.node('Where', [condition, yes, no], 'float32', shape);
+  const zero = g.scalar(0);
+  return where(positive, where(below, negative, zero), where(above, negative, zero));
+}
