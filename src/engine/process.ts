@@ -14,7 +14,7 @@ import { EngineError } from '../errors.ts';
 import type { Engine } from './engine.ts';
 import { serve } from './serve.ts';
 import { createServedModels, type Loaded, type ServedModels } from './served.ts';
-import { listenEngine, newSocketPath, remoteEngine } from './socket.ts';
+import { listenEngine, newSocketPath, type RemoteEngine, remoteEngine } from './socket.ts';
 
 /** What the child tells its parent. */
 type Notice =
@@ -99,7 +99,7 @@ export type EngineProcess = {
   readonly url: string;
   readonly socket: string;
   /** Waits while the process is being restarted. A call that was under way when it died fails, retryable. */
-  readonly engine: Engine;
+  readonly engine: RemoteEngine;
   readonly pid: number | undefined;
   readonly restarts: number;
   close(): Promise<void>;
@@ -215,7 +215,7 @@ export async function startEngine(options: StartOptions = {}): Promise<EnginePro
   };
 }
 
-function whenReady(engine: Engine, ready: () => Promise<void>): Engine {
+function whenReady(engine: RemoteEngine, ready: () => Promise<void>): RemoteEngine {
   const after =
     <A extends unknown[], T>(call: (...args: A) => Promise<T>) =>
     async (...args: A): Promise<T> => {
@@ -224,6 +224,7 @@ function whenReady(engine: Engine, ready: () => Promise<void>): Engine {
     };
   return {
     load: after(engine.load),
+    replace: after(engine.replace),
     models: after(engine.models),
     forward: after(engine.forward),
     forwardBackward: after(engine.forwardBackward),

@@ -381,7 +381,7 @@ describe('models come and go under running requests', () => {
     });
     const running = client.chat.completions.create({ model: 'swap', messages });
     await until(() => engine.running === 1);
-    await models.load('swap', join(dir, 'echo'));
+    await models.replace('swap', join(dir, 'echo'));
     const second = engine.names.at(-1)!;
     expect(second).not.toBe(first);
     expect(engine.names).toContain(first);
@@ -407,7 +407,7 @@ describe('models come and go under running requests', () => {
     const answers: Promise<OpenAI.ChatCompletion>[] = [];
     for (let i = 0; i < 10; i++) {
       for (let k = 0; k < 4; k++) answers.push(client.chat.completions.create({ model: 'busy', messages }));
-      await models.load('busy', join(dir, 'echo'));
+      await models.replace('busy', join(dir, 'echo'));
     }
     for (const answer of await Promise.all(answers)) expect(answer.choices[0]!.message.content).toBe('Hello 0');
     await models.unload('busy');
@@ -415,7 +415,8 @@ describe('models come and go under running requests', () => {
   });
 
   test('a checkpoint that cannot be loaded leaves the one that answers', async () => {
-    await expect(models.load('echo', join(dir, 'missing'))).rejects.toThrow(/no checkpoint folder/);
+    await expect(models.load('echo', join(dir, 'echo'))).rejects.toThrow(/called echo is loaded already/);
+    await expect(models.replace('echo', join(dir, 'missing'))).rejects.toThrow(/no checkpoint folder/);
     await expect(models.load('../etc', join(dir, 'echo'))).rejects.toThrow(/cannot be a model's name/);
     expect((await client.chat.completions.create({ model: 'echo', messages })).choices).toHaveLength(1);
   });

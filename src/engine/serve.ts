@@ -123,7 +123,7 @@ async function route(
     response.setHeader('allow', post ? 'POST' : 'GET');
     throw new RequestError(405, 'method_not_allowed', `${path.slice(0, 200)} answers ${post ? 'POST' : 'GET'} only.`);
   }
-  if (path === '/health') return sendJson(response, health(options, startedAt));
+  if (path === '/health') return sendJson(response, await health(options, startedAt));
   if (path === '/v1/models') {
     return sendJson(response, { object: 'list', data: options.models.list().map((m) => modelCard(m, startedAt)) });
   }
@@ -187,12 +187,12 @@ function modelCard({ name, info }: Served, startedAt: number): object {
     created: Math.floor(startedAt / 1000),
     owned_by: 'pawl',
     max_model_len: info.context,
-    weights_version: info.version,
   };
 }
 
-function health({ models }: ServeOptions, startedAt: number): object {
+async function health({ engine, models }: ServeOptions, startedAt: number): Promise<object> {
   const memory = process.memoryUsage();
+  const names = new Map(models.list().map((served) => [served.model, served.name]));
   return {
     status: 'ok',
     pid: process.pid,
@@ -204,8 +204,8 @@ function health({ models }: ServeOptions, startedAt: number): object {
       buffers: memory.arrayBuffers,
       available: process.availableMemory(),
     },
-    models: models.list().map(({ name, info: { kind, parameters, bytes, context, version } }) => ({
-      name,
+    models: (await engine.models()).map(({ name, kind, parameters, bytes, context, version }) => ({
+      name: names.get(name) ?? null, // a model without a name is finishing its last requests
       kind,
       parameters,
       bytes,

@@ -2,12 +2,17 @@ import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Engine } from './engine.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { writeCheckpoint } from './checkpoint.ts';
+import { engineConformance } from './conformance.ts';
 import { echoEngine, writeEchoCheckpoint } from './fixtures/echo-engine.ts';
 import { createFrameReader, encodeFrame } from './frames.ts';
+import { configOfSpec, parseSpec } from './model-spec.ts';
+import { modelConfigJson, parameterShapes } from './onnx/config.ts';
+import { createOnnxEngine } from './onnx/engine.ts';
+import { randomWeights } from './onnx/weights.ts';
 import { createServedModels, type ServedModels } from './served.ts';
-import { type ListenHandle, listenEngine, newSocketPath, remoteEngine } from './socket.ts';
+import { type ListenHandle, listenEngine, newSocketPath, type RemoteEngine, remoteEngine } from './socket.ts';
 
 describe('frames', () => {
   const message = {
@@ -53,7 +58,7 @@ describe('an engine behind a socket', () => {
   const inner = echoEngine((prompt) => `${prompt}!`, { onStep: async () => gate ?? undefined });
   let models: ServedModels;
   let listening: ListenHandle;
-  let engine: Engine;
+  let engine: RemoteEngine;
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'pawl-socket-'));
     await writeEchoCheckpoint(join(dir, 'echo'));
@@ -83,7 +88,7 @@ describe('an engine behind a socket', () => {
     expect((await engine.models()).map(({ name }) => name)).toEqual(['policy', 'frozen']);
     await engine.unload('frozen');
     // Loaded again from where it was saved, it goes on at the version it had.
-    expect(await engine.load('policy', join(dir, 'saved'))).toMatchObject({ name: 'policy', version: 1 });
+    expect(await engine.replace('policy', join(dir, 'saved'))).toMatchObject({ name: 'policy', version: 1 });
   });
 
   test('samples, and shows the tokens as they come', async () => {
@@ -171,6 +176,42 @@ describe('an engine behind a socket', () => {
     await nobody.close();
     await expect(nobody.models()).rejects.toThrow(/was closed/);
   });
+});
+
+describe('the embedded engine behind a socket conforms:', () => {
+  let scratch: string;
+  let folder: string;
+  beforeEach(async () => {
+    scratch = await mkdtemp(join(tmpdir(), 'pawl-socket-'));
+    folder = join(scratch, 'checkpoint');
+    const config = configOfSpec(parseSpec('d16-l2-h2-kv1-v24-f24-c48'));
+    const shapes = parameterShapes(config);
+    // Ten times the usual start: differences between tokens are large enough to see.
+    const weights = [...randomWeights(config, 5)].map(([name, data]) => {
+      const shape = shapes.get(name)!;
+      return [name, { shape, data: shape.length === 1 ? data : data.map((x) => 10 * x) }] as const;
+    });
+    await writeCheckpoint(folder, { config: modelConfigJson(config), weights: new Map(weights) });
+  });
+  afterEach(() => rm(scratch, { recursive: true }));
+
+  const checks = engineConformance(async () => {
+    const inner = createOnnxEngine({ threads: 1 });
+    const models = createServedModels(inner);
+    const listening = await listenEngine({ engine: inner, models, path: newSocketPath() });
+    const engine = remoteEngine(listening.path);
+    return {
+      engine,
+      folder,
+      scratch,
+      async close() {
+        await engine.close();
+        await listening.close();
+        await inner.close();
+      },
+    };
+  });
+  test.each(checks)('$name', ({ run }) => run());
 });
 
 async function until(condition: () => boolean): Promise<void> {

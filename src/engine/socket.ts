@@ -11,7 +11,17 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { EngineError, RequestError } from '../errors.ts';
-import type { Datum, Engine, ForwardResult, ModelInfo, PerToken, SampleResult, StepResult, Tokens } from './engine.ts';
+import type {
+  Datum,
+  Engine,
+  ForwardResult,
+  LoraSpec,
+  ModelInfo,
+  PerToken,
+  SampleResult,
+  StepResult,
+  Tokens,
+} from './engine.ts';
 import { createFrameReader, encodeFrame } from './frames.ts';
 import type { ServedModels } from './served.ts';
 
@@ -72,7 +82,7 @@ const sampleParams = z
   .strict();
 
 const call = z.discriminatedUnion('call', [
-  z.object({ call: z.literal('load'), name, folder: path, lora: lora.optional() }),
+  z.object({ call: z.literal('load'), name, folder: path, lora: lora.optional(), replace: z.boolean().optional() }),
   z.object({ call: z.literal('models') }),
   z.object({ call: z.literal('forward'), model: name, data: z.array(datum) }),
   z.object({ call: z.literal('forwardBackward'), model: name, data: z.array(datum), loss }),
@@ -215,8 +225,10 @@ async function perform(
   onToken: (token: [number, number, number]) => void,
 ): Promise<unknown> {
   switch (c.call) {
-    case 'load':
-      return models.load(c.name, c.folder, c.lora ? { lora: c.lora as NonNullable<ModelInfo['lora']> } : {});
+    case 'load': {
+      const options = c.lora ? { lora: c.lora as NonNullable<ModelInfo['lora']> } : {};
+      return c.replace ? models.replace(c.name, c.folder, options) : models.load(c.name, c.folder, options);
+    }
     case 'models': {
       // Under the names clients know; what is only finishing its last requests has none.
       const names = new Map(models.list().map((served) => [served.model, served.name]));
@@ -260,8 +272,13 @@ type Pending = {
   readonly onToken: ((prompt: number, attempt: number, token: number) => void) | undefined;
 };
 
+export type RemoteEngine = Engine & {
+  /** Gives a name that serves requests another checkpoint; none of them is dropped. */
+  replace(name: string, folder: string, options?: { readonly lora?: LoraSpec }): Promise<ModelInfo>;
+};
+
 /** Connects when first used. If the engine's process dies, calls under way fail with a retryable EngineError. */
-export function remoteEngine(path: string): Engine {
+export function remoteEngine(path: string): RemoteEngine {
   let connection: Promise<Socket> | undefined;
   let closed = false;
   let nextId = 1;
@@ -339,6 +356,8 @@ export function remoteEngine(path: string): Engine {
   return {
     load: (name, folder, options) =>
       ask<ModelInfo>({ call: 'load', name, folder: resolve(folder), lora: options?.lora }),
+    replace: (name, folder, options) =>
+      ask<ModelInfo>({ call: 'load', name, folder: resolve(folder), lora: options?.lora, replace: true }),
     models: () => ask<ModelInfo[]>({ call: 'models' }),
     forward: (model, data) => ask<ForwardResult>({ call: 'forward', model, data: data.map(packDatum) }),
     forwardBackward: (model, data, loss) =>
