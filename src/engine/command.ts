@@ -7,7 +7,6 @@ import { availableParallelism, totalmem } from 'node:os';
 import { basename, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { EngineError } from '../errors.ts';
-import { defaultChatTemplate } from './chat.ts';
 import {
   type CheckpointSummary,
   inspectCheckpoint,
@@ -16,20 +15,19 @@ import {
   readModelFiles,
   writeCheckpoint,
 } from './checkpoint.ts';
-import { configOfSpec, type ModelSpec, parseSpec, specHelp } from './model-spec.ts';
-import { type ModelConfig, modelConfigJson, parameterShapes, parseModelConfig } from './onnx/config.ts';
+import { type ModelSpec, parseSpec, specHelp } from './model-spec.ts';
+import { newModel } from './new-model.ts';
+import { type ModelConfig, parameterShapes, parseModelConfig } from './onnx/config.ts';
 import { tokenBytes } from './onnx/decode.ts';
 import { createOnnxEngine } from './onnx/engine.ts';
 import { Graph } from './onnx/graph.ts';
 import { batchBytes, modelBytes } from './onnx/memory.ts';
 import { linear } from './onnx/ops.ts';
 import { createSession, float32 } from './onnx/session.ts';
-import { randomWeights } from './onnx/weights.ts';
-import { notify, runEngine } from './process.ts';
-import type { Tensors } from './safetensors.ts';
+import { hasParent, notify, runEngine } from './process.ts';
 import type { Loaded } from './served.ts';
 import { tokenizerFromFiles } from './tokenizer.ts';
-import { smallestVocabulary, tokenizerConfig, trainTokenizer } from './tokenizer-train.ts';
+import { smallestVocabulary } from './tokenizer-train.ts';
 
 export function engineCommands(): Command[] {
   return [engineCommand(), modelCommand()];
@@ -87,7 +85,7 @@ Example:
 }
 
 async function serveModels(options: EngineOptions): Promise<void> {
-  const child = process.connected === true;
+  const child = hasParent();
   try {
     const engine = createOnnxEngine({
       threads: options.threads ?? availableParallelism(),
@@ -111,7 +109,7 @@ async function serveModels(options: EngineOptions): Promise<void> {
     };
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop());
     // The parent is gone: so are we, at once, for nobody waits for an answer.
-    process.on('disconnect', () => process.exit(0));
+    if (child) process.on('disconnect', () => process.exit(0));
     if (child && !process.connected) process.exit(0);
     notify({ kind: 'models', loaded: running.models.loaded() });
     notify({ kind: 'ready', url: running.url, port: running.port, socket: running.socket });
@@ -135,8 +133,7 @@ async function serveModels(options: EngineOptions): Promise<void> {
 }
 
 function modelsToLoad({ model = [], name = [] }: EngineOptions): Loaded[] {
-  const given = process.connected ? process.env.PAWL_ENGINE_LOAD : undefined;
-  if (given !== undefined) return JSON.parse(given) as Loaded[];
+  if (hasParent()) return JSON.parse(process.env.PAWL_ENGINE_LOAD!) as Loaded[];
   if (name.length > model.length) {
     throw new EngineError(`--name is given ${name.length} times, but --model only ${model.length}.`);
   }
@@ -318,33 +315,11 @@ async function create(first: string | undefined, second: string | undefined, opt
     throw new EngineError('Give a folder to write, e.g. pawl model new d128-l4-h4-kv2-v512 models/tiny.');
   if (second !== undefined && options.spec !== undefined) throw new EngineError('The spec is given twice.');
   const spec = bySpec === undefined ? specOfOptions(given) : { ...parseSpec(bySpec), ...given };
-  if (spec.vocabulary < smallestVocabulary) {
-    throw new EngineError(
-      `A vocabulary of ${spec.vocabulary} is too small: the bytes and control tokens alone are ${smallestVocabulary}.`,
-    );
-  }
   await refuseExisting(out);
   const texts = await Promise.all((text ?? []).map((file) => readFile(file, 'utf8')));
-  const json = trainTokenizer(texts, { vocabulary: spec.vocabulary });
-  const context = spec.context ?? 1024;
-  const side = new Map<string, Uint8Array>([
-    ['tokenizer.json', Buffer.from(JSON.stringify(json))],
-    ['tokenizer_config.json', Buffer.from(`${JSON.stringify(tokenizerConfig(context), null, 2)}\n`)],
-    ['chat_template.jinja', Buffer.from(defaultChatTemplate)],
-  ]);
-  const control = (word: string) => tokenizerFromFiles(side)!.controls.get(word)!.id;
-  const ends = {
-    eos_token_id: [control('<|im_end|>'), control('<|endoftext|>')],
-    pad_token_id: control('<|endoftext|>'),
-  };
-  side.set('generation_config.json', Buffer.from(`${JSON.stringify(ends, null, 2)}\n`));
-  const config = { ...modelConfigJson(configOfSpec(spec)), ...ends, eos_token_id: ends.eos_token_id[0] };
-  const parsed = parseModelConfig(config);
-  const shapes = parameterShapes(parsed);
-  const weights: Tensors = new Map();
-  for (const [name, data] of randomWeights(parsed, seed)) weights.set(name, { shape: shapes.get(name)!, data });
-  await writeCheckpoint(out, { config, weights, files: side });
-  const parameters = [...weights.values()].reduce((sum, { data }) => sum + data.length, 0);
+  const model = newModel(spec, { seed, texts });
+  await writeCheckpoint(out, model);
+  const parameters = [...model.weights.values()].reduce((sum, { data }) => sum + data.length, 0);
   console.log(
     `Wrote ${out}: ${count(parameters)} parameters, random with seed ${seed}; see it with pawl model inspect ${out}.`,
   );

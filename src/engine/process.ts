@@ -76,8 +76,11 @@ export async function runEngine(options: RunOptions): Promise<Running> {
   };
 }
 
+/** Whether startEngine is at the other end. A channel alone does not say so: other programs open them too. */
+export const hasParent = (): boolean => process.connected === true && process.env.PAWL_ENGINE_LOAD !== undefined;
+
 export function notify(notice: Notice): void {
-  if (process.connected) process.send?.(notice);
+  if (hasParent()) process.send?.(notice);
 }
 
 // ---- The parent ----------------------------------------------------------------------------------------------------
