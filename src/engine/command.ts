@@ -25,6 +25,7 @@ import { batchBytes, modelBytes } from './onnx/memory.ts';
 import { linear } from './onnx/ops.ts';
 import { createSession, float32 } from './onnx/session.ts';
 import { hasParent, notify, runEngine } from './process.ts';
+import { isLoopback } from './serve.ts';
 import type { Loaded } from './served.ts';
 import { tokenizerFromFiles } from './tokenizer.ts';
 import { smallestVocabulary } from './tokenizer-train.ts';
@@ -117,6 +118,8 @@ async function serveModels(options: EngineOptions): Promise<void> {
       const line = (name: string, value: string) => console.log(`  ${name.padEnd(10)}${value}`);
       console.log('Engine');
       line('api', `${running.url}/v1`);
+      if (!isLoopback(options.host))
+        line('note', 'anyone who can reach this address can use the models: there are no keys here');
       line('socket', running.socket);
       for (const { name, info, folder } of running.models.list()) {
         line('model', `${name}  ${count(info.parameters)} parameters, context ${count(info.context)}, from ${folder}`);

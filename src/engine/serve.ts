@@ -69,7 +69,12 @@ export async function serve(options: ServeOptions): Promise<ServeHandle> {
 
 function closeServer(server: Server): Promise<void> {
   return new Promise((done) => {
-    server.close(() => done());
+    // A connection is kept alive after its last answer; once we are closing, idle means finished.
+    const sweep = setInterval(() => server.closeIdleConnections(), 50);
+    server.close(() => {
+      clearInterval(sweep);
+      done();
+    });
     server.closeIdleConnections();
   });
 }
@@ -115,6 +120,14 @@ async function route(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
+  if (isLoopback(options.host ?? '127.0.0.1') && !isLoopback(hostOf(request))) {
+    // A web page can point its own name at this machine; no local program calls us by another name than this one.
+    throw new RequestError(
+      403,
+      'wrong_host',
+      `This engine answers on this machine only, not as ${hostOf(request).slice(0, 200)}.`,
+    );
+  }
   const path = (request.url ?? '/').split('?')[0]!;
   const post = path === '/v1/chat/completions' || path === '/v1/completions';
   const get = path === '/health' || path === '/v1/models' || path.startsWith('/v1/models/');
@@ -145,6 +158,10 @@ async function route(
   response.once('close', () => leave.abort());
   await options.models.use(parsed.model, (served) => complete(options.engine, served, parsed, response, leave.signal));
 }
+
+const hostOf = (request: IncomingMessage) => (request.headers.host ?? 'localhost').replace(/:\d+$/, '');
+
+export const isLoopback = (host: string) => /^(localhost|127(\.\d+){3}|\[?::1\]?)$/i.test(host);
 
 function decodeName(text: string): string {
   try {
