@@ -112,10 +112,10 @@ function atLeast(p: Float32Array, least: number, equal: number): number[] {
 function worthRanking(p: Float32Array, topP: number, minP: number): Float32Array {
   // All tokens under (1 − topP)/V weigh less than 1 − topP together: the nucleus is full without them. Halved for rounding.
   const least = Math.max((1 - topP) / p.length / 2, minP * p[argmax(p)]!);
-  return p
-    .filter((value) => value >= least)
-    .sort()
-    .reverse();
+  const buffer = new Float32Array(p.length);
+  let size = 0;
+  for (let i = 0; i < p.length; i++) if (p[i]! >= least) buffer[size++] = p[i]!;
+  return buffer.subarray(0, size).sort().reverse();
 }
 
 /** The `count` largest probabilities, falling: a buffer of twice as many, sorted and halved whenever it is full. */
