@@ -50,6 +50,8 @@ type Training = {
 export type TrainerOptions = SessionOptions & {
   /** Most memory for the model and one batch together, in bytes. */
   readonly memory?: number; // no bound
+  /** Most tokens of one batch. */
+  readonly batchTokens?: number; // 1280
 };
 
 export class Trainer {
@@ -215,7 +217,10 @@ export class Trainer {
   /** The batches of some data, none of which is too large for the memory. */
   #plan(data: readonly Datum[], backward: boolean): Plan[] {
     const sizes = data.map(({ tokens }) => tokens.length);
-    const plans = planBatches(sizes, Math.min(BATCH_TOKENS, Math.floor(BATCH_LOGITS / this.config.vocab_size)));
+    const plans = planBatches(
+      sizes,
+      Math.min(this.#options.batchTokens ?? BATCH_TOKENS, Math.floor(BATCH_LOGITS / this.config.vocab_size)),
+    );
     const model = modelBytes(this.config, backward ? this.trainableParameters : 0);
     for (const { rows, length } of plans) {
       const needed = model + batchBytes(this.config, rows, length, backward);

@@ -1,0 +1,211 @@
+/**
+ * The models a server answers with: a name → the engine's model behind it, with its tokenizer and chat template. A name
+ * can be given a new checkpoint, or taken away, while requests are running: each request keeps the model it began with,
+ * and a model leaves the engine when the last of them is done. Nothing is dropped, nothing changes under a request.
+ */
+import { resolve } from 'node:path';
+import { EngineError, RequestError } from '../errors.ts';
+import { type Chat, chatTemplateOf, createChat, defaultChatTemplate } from './chat.ts';
+import { type CheckpointSummary, inspectCheckpoint, readModelFiles } from './checkpoint.ts';
+import type { Engine, LoraSpec, ModelInfo } from './engine.ts';
+import { type Tokenizer, tokenizerFromFiles } from './tokenizer.ts';
+
+export type Served = {
+  readonly name: string;
+  /** What the engine calls it. */
+  readonly model: string;
+  readonly info: ModelInfo;
+  readonly folder: string | undefined;
+  readonly tokenizer: Tokenizer | undefined;
+  readonly chat: Chat | undefined;
+  /** Tokens that end a generation, from generation_config.json, config.json and the tokenizer. */
+  readonly stopTokens: readonly number[];
+};
+
+export type LoadOptions = { readonly lora?: LoraSpec };
+export type Loaded = { readonly name: string; readonly folder: string; readonly lora?: LoraSpec };
+
+export type ServedModels = {
+  load(name: string, folder: string, options?: LoadOptions): Promise<ModelInfo>;
+  snapshot(model: string, name: string): Promise<ModelInfo>;
+  /** Takes the name away at once; resolves when the last request has finished and the memory is free. */
+  unload(name: string): Promise<void>;
+  /** Runs `work` with the model that now has this name, which stays until `work` is done. */
+  use<T>(name: string, work: (served: Served) => Promise<T>): Promise<T>;
+  list(): readonly Served[];
+  /** What a restart must load again: where the weights of each name were last read from or written to. */
+  loaded(): readonly Loaded[];
+  /** A trainable model was saved with its optimizer: a restart continues from there. */
+  saved(name: string, folder: string): void;
+  requests(): number;
+};
+
+type Entry = {
+  served: Served;
+  users: number;
+  retired: boolean;
+  gone: Promise<void>;
+  release: () => void;
+  loaded: Loaded | undefined;
+};
+
+export function createServedModels(
+  engine: Engine,
+  options: {
+    /** Called before a checkpoint is loaded; throws if it would not fit. */
+    readonly admit?: (summary: CheckpointSummary) => void;
+    readonly onChange?: (loaded: readonly Loaded[]) => void;
+  } = {},
+): ServedModels {
+  const byName = new Map<string, Entry>();
+  let turn: Promise<unknown> = Promise.resolve();
+  let counter = 0;
+  let requests = 0;
+
+  // Loads and unloads one after the other: two loads of one name must not both find it free.
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const result = turn.then(work);
+    turn = result.catch(() => {});
+    return result;
+  };
+  const announce = () => options.onChange?.(loaded());
+  const loaded = () => [...byName.values()].flatMap((entry) => (entry.loaded ? [entry.loaded] : []));
+
+  const put = (name: string, served: Served, from: Loaded | undefined): Entry | undefined => {
+    let release = () => {};
+    const gone = new Promise<void>((done) => {
+      release = done;
+    });
+    const before = byName.get(name);
+    byName.set(name, { served, users: 0, retired: false, gone, release, loaded: from });
+    return before;
+  };
+
+  const retire = async (entry: Entry): Promise<void> => {
+    entry.retired = true;
+    if (entry.users === 0) entry.release();
+    await entry.gone;
+    await engine.unload(entry.served.model);
+  };
+
+  const entryOf = (name: string): Entry => {
+    const entry = byName.get(name);
+    if (!entry) {
+      const names = [...byName.keys()];
+      throw new RequestError(
+        404,
+        'model_not_found',
+        `There is no model "${name.slice(0, 200)}" here; ${names.length === 0 ? 'none is loaded' : `loaded: ${names.join(', ')}`}.`,
+      );
+    }
+    return entry;
+  };
+
+  return {
+    load: (name, folder, loadOptions = {}) =>
+      inTurn(async () => {
+        checkName(name);
+        const at = resolve(folder);
+        const summary = await inspectCheckpoint(at);
+        options.admit?.(summary);
+        const files = await readModelFiles(at);
+        const tokenizer = tokenizerFromFiles(files);
+        const template = chatTemplateOf(files);
+        const chat = tokenizer && createChat(tokenizer, template ?? defaultChatTemplate);
+        // The engine keeps old and new side by side for a moment, so a name that is taken needs a second one there.
+        const model = byName.has(name) ? `${name}#${++counter}` : name;
+        const info = await engine.load(model, at, loadOptions);
+        if (tokenizer && tokenizer.vocabulary > info.vocabulary) {
+          await engine.unload(model);
+          throw new EngineError(
+            `The tokenizer in ${at} has ${tokenizer.vocabulary} tokens, but the model only ${info.vocabulary}.`,
+          );
+        }
+        const stopTokens = stopTokensOf(summary.config, files, tokenizer);
+        const before = put(
+          name,
+          { name, model, info, folder: at, tokenizer, chat, stopTokens },
+          { name, folder: at, ...loadOptions },
+        );
+        if (before) void retire(before).catch(() => {}); // requests on the old one finish first; nobody waits for that
+        announce();
+        return { ...info, name };
+      }),
+
+    snapshot: (model, name) =>
+      inTurn(async () => {
+        checkName(name);
+        const { served } = entryOf(model);
+        const target = byName.has(name) ? `${name}#${++counter}` : name;
+        const info = await engine.snapshot(served.model, target);
+        // Frozen in memory only: it is not among what a restart can load again.
+        const before = put(name, { ...served, name, model: target, info, folder: undefined }, undefined);
+        if (before) void retire(before).catch(() => {});
+        announce();
+        return { ...info, name };
+      }),
+
+    async unload(name) {
+      const entry = await inTurn(async () => {
+        const found = entryOf(name);
+        byName.delete(name);
+        announce();
+        return found;
+      });
+      await retire(entry);
+    },
+
+    async use(name, work) {
+      const entry = entryOf(name);
+      entry.users++;
+      requests++;
+      try {
+        return await work(entry.served);
+      } finally {
+        requests--;
+        if (--entry.users === 0 && entry.retired) entry.release();
+      }
+    },
+
+    list: () => [...byName.values()].map(({ served }) => served),
+    loaded,
+    saved(name, folder) {
+      const entry = byName.get(name);
+      if (!entry?.loaded) return;
+      entry.loaded = { name, folder: resolve(folder) }; // the folder now brings its own adapter
+      announce();
+    },
+    requests: () => requests,
+  };
+}
+
+function checkName(name: string): void {
+  if (!/^[\w][\w.:/@-]{0,199}$/.test(name)) {
+    throw new EngineError(
+      `"${name.slice(0, 200)}" cannot be a model's name; use letters, digits and . _ : / @ - (200 at most).`,
+    );
+  }
+}
+
+function stopTokensOf(
+  config: Readonly<Record<string, unknown>>,
+  files: ReadonlyMap<string, Uint8Array>,
+  tokenizer: Tokenizer | undefined,
+): number[] {
+  const generation = files.get('generation_config.json');
+  let eos: unknown = config.eos_token_id;
+  if (generation) {
+    try {
+      eos = (JSON.parse(Buffer.from(generation).toString('utf8')) as { eos_token_id?: unknown }).eos_token_id ?? eos;
+    } catch (cause) {
+      throw new EngineError(`generation_config.json is not JSON: ${(cause as Error).message}.`, { cause });
+    }
+  }
+  const stop = new Set((Array.isArray(eos) ? eos : [eos]).filter((id): id is number => Number.isSafeInteger(id)));
+  const named = tokenizer?.named.eos_token;
+  for (const word of [named, '<|im_end|>', '<|endoftext|>']) {
+    const id = word === undefined ? undefined : tokenizer?.controls.get(word)?.id;
+    if (id !== undefined) stop.add(id);
+  }
+  return [...stop];
+}
