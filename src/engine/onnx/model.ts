@@ -7,6 +7,7 @@
  */
 import { type LinearLayer, linearLayer, type ModelConfig, parameterShapes } from './config.ts';
 import { Graph, type Tensor } from './graph.ts';
+import { runsInPlace } from './in-place.ts';
 import { type AdapterShape, adapterNames, adapterShapes } from './lora.ts';
 import {
   add,
@@ -128,6 +129,7 @@ export function forwardGraph(config: ModelConfig, adapter?: AdapterShape): Graph
   const { logprob, entropy } = batchLogprobs(m);
   m.graph.output('logprobs', logprob);
   m.graph.output('entropies', entropy);
+  runsInPlace(m.graph);
   return m.graph;
 }
 
@@ -160,6 +162,7 @@ export function backwardGraph(config: ModelConfig, adapter?: AdapterShape): Grap
   g.output('logprobs', logprob);
   g.output('entropies', entropy);
   for (const n of names) g.output(gradientOut(n), gradients.get(m.weight(n))!);
+  runsInPlace(g);
   return g;
 }
 

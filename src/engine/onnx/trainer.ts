@@ -10,6 +10,7 @@ import { EngineError } from '../../errors.ts';
 import type { AdamParams, Datum, ForwardResult, LoraSpec, Loss, PerToken, StepResult } from '../engine.ts';
 import { type AdamState, adamStep, checkAdamParams, newAdamState } from './adam.ts';
 import { type ModelConfig, parameterShapes } from './config.ts';
+import { runInPlace } from './in-place.ts';
 import { type AdapterShape, adapterShape, adapterShapes, mergeAdapter, randomAdapter } from './lora.ts';
 import { lossShape, tokenLoss } from './losses.ts';
 import { batchBytes, modelBytes } from './memory.ts';
@@ -245,6 +246,8 @@ export class Trainer {
     for (const plan of plans) {
       const batch = fillBatch(plan, data, loss);
       const found = await this.#runBatch(session, plan, batch, loss);
+      if (found.logprobs.some(Number.isNaN))
+        throw new EngineError('The model computes NaN: its weights have diverged. Go back to an earlier checkpoint.');
       for (const { datum, row, start, size } of plan.places) {
         const from = row * plan.length + start;
         logprobs[datum]!.set(found.logprobs.subarray(from, from + size));
@@ -276,7 +279,7 @@ export class Trainer {
       feeds.advantages = float32(batch.advantages, shape);
       for (const [name, value] of Object.entries(lossShape(loss))) feeds[name] = float32(Float32Array.of(value), []);
     }
-    await session.run(feeds, fetches);
+    await runInPlace(session, feeds, fetches);
     return { logprobs, entropies };
   }
 
