@@ -1,8 +1,27 @@
 /** The command line. Each command lives beside the stage it drives; this file only lists them. */
 import { Command } from 'commander';
+import { trajectoriesCommand } from './collect/command.ts';
+import { consentCommand } from './collect/consent-command.ts';
+import { explain } from './command.ts';
+import { doctorCommand } from './doctor.ts';
+import { keysCommand } from './gateway/command.ts';
+import { serveCommand } from './serve-command.ts';
+import { version } from './version.ts';
 
 const program = new Command('pawl')
   .description('Turns production traffic of an LLM agent into a better model, and lets it serve only if it is better.')
-  .showHelpAfterError();
+  .version(version)
+  .showHelpAfterError()
+  .addCommand(serveCommand())
+  .addCommand(trajectoriesCommand())
+  .addCommand(keysCommand())
+  .addCommand(consentCommand())
+  .addCommand(doctorCommand());
 
-await program.parseAsync();
+try {
+  await program.parseAsync();
+} catch (error) {
+  // What went wrong in a sentence; where in the code it happened only for those who ask.
+  console.error(explain(error, process.env.PAWL_DEBUG === '1'));
+  process.exit(1);
+}

@@ -1,0 +1,303 @@
+/**
+ * What the gateway costs with recording on. The same load goes, in turns, to a bare proxy (node:http in, undici's dispatch
+ * out, nothing else) and to `pawl serve` writing every turn to Postgres. Upstream, load, bare proxy and Pawl are processes
+ * of their own; all share this machine's cores, Postgres included, so Pawl pays for its recording inside the figure.
+ *
+ *   throughput: as many requests as 32 connections carry, short rounds, alternating; the ratio is the median over rounds
+ *   overhead:   a fixed 300 requests/s, alternating; percentile of Pawl minus percentile of bare, median over rounds
+ *   lost:       answers Pawl gave less turns in the database, after draining
+ *
+ * Options: --rounds 7 --seconds 4 --stream
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { Pool } from 'undici';
+import { createKey } from '../src/store/keys.ts';
+import { openStore } from '../src/store/postgres.ts';
+import { startUpstream } from '../test/upstream.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const { values: options } = parseArgs({
+  options: {
+    role: { type: 'string', default: 'main' },
+    rounds: { type: 'string', default: '7' },
+    seconds: { type: 'string', default: '4' },
+    target: { type: 'string', default: '' },
+    stream: { type: 'boolean', default: false },
+  },
+});
+
+const body = (stream: boolean) =>
+  JSON.stringify({
+    model: 'echo',
+    stream,
+    messages: [
+      { role: 'system', content: `You are the support agent of a shop. ${'Follow the policy with care. '.repeat(30)}` },
+      { role: 'user', content: 'Where is my order 4821? I ordered it last week and it has not arrived yet.' },
+      { role: 'assistant', content: 'Let me look that up for you.' },
+      { role: 'user', content: 'Thanks. My mail address is ann@example.com, in case you need it.' },
+    ],
+    tools: [
+      { type: 'function', function: { name: 'find_order', parameters: { type: 'object', properties: { order: {} } } } },
+    ],
+  });
+
+/** The least a proxy can do: read the body, send it on, send the answer back. */
+async function bare(target: string): Promise<void> {
+  const url = new URL(target);
+  const pool = new Pool(url.origin, { connections: 512 });
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      pool.dispatch(
+        {
+          path: request.url!,
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks),
+        },
+        {
+          onRequestStart() {},
+          onResponseStart(_controller, status, headers) {
+            delete headers['transfer-encoding'];
+            delete headers.connection;
+            delete headers['keep-alive'];
+            response.writeHead(status, headers);
+          },
+          onResponseData(controller, chunk) {
+            if (!response.write(chunk)) {
+              controller.pause();
+              response.once('drain', () => controller.resume());
+            }
+          },
+          onResponseEnd: () => void response.end(),
+          onResponseError: () => void response.destroy(),
+        },
+      );
+    });
+  });
+  await listen(server);
+}
+
+async function listen(server: ReturnType<typeof createServer>) {
+  server.keepAliveTimeout = 60_000;
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  process.send!({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+}
+
+type LoadOrder = { target: string; key: string; seconds: number; rate: number | null; stream: boolean };
+type LoadResult = { ok: number; failed: number; seconds: number; latencies: number[] };
+
+/** Obeys orders from the parent: `rate` null is as fast as 32 connections carry, else so many requests a second. */
+function load(): void {
+  const pools = new Map<string, Pool>();
+  process.on('message', (order: LoadOrder) => {
+    const url = new URL(order.target);
+    const pool = pools.get(url.origin) ?? new Pool(url.origin, { connections: 128 });
+    pools.set(url.origin, pool);
+    const payload = body(order.stream);
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${order.key}` };
+    const latencies: number[] = [];
+    let ok = 0;
+    let failed = 0;
+    let open = 0;
+    const began = performance.now();
+    const end = began + order.seconds * 1000;
+    const report = () => {
+      const result: LoadResult = { ok, failed, seconds: (performance.now() - began) / 1000, latencies };
+      process.send!(result);
+    };
+    const send = (then: () => void) => {
+      const sent = performance.now();
+      open++;
+      let status = 0;
+      const settle = (good: boolean) => {
+        open--;
+        if (good) ok++;
+        else failed++;
+        latencies.push(performance.now() - sent);
+        then();
+      };
+      pool.dispatch(
+        { path: '/v1/chat/completions', method: 'POST', headers, body: payload },
+        {
+          onRequestStart() {},
+          onResponseStart(_controller, code) {
+            status = code;
+          },
+          onResponseData() {},
+          onResponseEnd: () => settle(status === 200),
+          onResponseError: () => settle(false),
+        },
+      );
+    };
+    if (order.rate === null) {
+      const again = () => {
+        if (performance.now() < end) send(again);
+        else if (open === 0) report();
+      };
+      for (let i = 0; i < 32; i++) send(again);
+      return;
+    }
+    let due = began;
+    const tick = () => {
+      const now = performance.now();
+      while (due <= now && due < end) {
+        send(() => {
+          if (open === 0 && performance.now() >= end) report();
+        });
+        due += 1000 / order.rate!;
+      }
+      if (due < end) setTimeout(tick, Math.max(0, due - performance.now()));
+    };
+    tick();
+  });
+  process.send!({ url: 'ready' });
+}
+
+function child(role: string, args: string[] = []): ChildProcess {
+  return spawn(process.execPath, ['--import', 'tsx', fileURLToPath(import.meta.url), '--role', role, ...args], {
+    cwd: root,
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+}
+
+async function urlOf(process: ChildProcess): Promise<string> {
+  const [message] = (await once(process, 'message')) as [{ url: string }];
+  return message.url;
+}
+
+const percentile = (values: number[], p: number) => {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * p))] ?? Number.NaN;
+};
+const median = (values: number[]) => percentile(values, 0.5);
+const round = (value: number, digits = 2) => Number(value.toFixed(digits));
+
+async function main(): Promise<void> {
+  const home = mkdtempSync(join(tmpdir(), 'pawl-bench-'));
+  const children: ChildProcess[] = [];
+  try {
+    const upstream = child('upstream');
+    children.push(upstream);
+    const upstreamUrl = await urlOf(upstream);
+    const bareProcess = child('bare', ['--target', upstreamUrl]);
+    const loader = child('load');
+    children.push(bareProcess, loader);
+    const [bareUrl] = await Promise.all([urlOf(bareProcess), urlOf(loader)]);
+
+    const env = { ...process.env, PAWL_HOME: home, PAWL_PORT: '0', PAWL_UPSTREAM: `${upstreamUrl}/v1` };
+    const pawl = spawn(process.execPath, ['bin/pawl.js', 'serve'], {
+      cwd: root,
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    children.push(pawl);
+    let output = '';
+    pawl.stdout!.setEncoding('utf8');
+    const pawlUrl = await new Promise<string>((resolve, reject) => {
+      pawl.on('exit', (code) => reject(new Error(`pawl serve ended with ${code}:\n${output}`)));
+      pawl.stdout!.on('data', (text: string) => {
+        output += text;
+        const found = /http:\/\/127\.0\.0\.1:\d+/.exec(output);
+        if (found && output.includes('\n')) resolve(found[0]);
+      });
+    });
+    const store = await openStore({ home, join: true });
+    const { token } = await createKey(store, { agent: 'bench', name: 'bench' });
+    await new Promise((resolve) => setTimeout(resolve, 1000)); // the gateway hears of the new key
+
+    const order = async (target: string, seconds: number, rate: number | null): Promise<LoadResult> => {
+      loader.send({ target, key: token, seconds, rate, stream: options.stream } satisfies LoadOrder);
+      const [result] = (await once(loader, 'message')) as [LoadResult];
+      return result;
+    };
+    const backlog = async () => {
+      for (;;) {
+        const text = await (await fetch(`${pawlUrl}/metrics`)).text();
+        const read = (name: string) => Number(new RegExp(`^${name} (\\S+)`, 'm').exec(text)?.[1] ?? 0);
+        if (read('pawl_record_queue_depth') === 0 && read('pawl_journalled_total') === read('pawl_recorded_total'))
+          return;
+        await new Promise((resolve) => setTimeout(resolve, 200));
+      }
+    };
+
+    const rounds = Number(options.rounds);
+    const seconds = Number(options.seconds);
+    let sent = 0;
+    const count = (result: LoadResult) => {
+      sent += result.ok;
+      if (result.failed > 0) console.error(`  ${result.failed} requests failed`);
+      return result;
+    };
+    console.error('warming up');
+    await order(bareUrl, 2, null);
+    count(await order(pawlUrl, 2, null));
+    await backlog();
+
+    const bareRps: number[] = [];
+    const pawlRps: number[] = [];
+    for (let i = 0; i < rounds; i++) {
+      const b = await order(bareUrl, seconds, null);
+      const p = count(await order(pawlUrl, seconds, null));
+      bareRps.push(b.ok / b.seconds);
+      pawlRps.push(p.ok / p.seconds);
+      await backlog(); // what is left of Pawl's round must not slow the next bare one
+      console.error(`  round ${i + 1}: bare ${bareRps.at(-1)!.toFixed(0)}/s, pawl ${pawlRps.at(-1)!.toFixed(0)}/s`);
+    }
+    const p50: number[] = [];
+    const p99: number[] = [];
+    for (let i = 0; i < rounds; i++) {
+      const b = await order(bareUrl, seconds, 300);
+      const p = count(await order(pawlUrl, seconds, 300));
+      p50.push(percentile(p.latencies, 0.5) - percentile(b.latencies, 0.5));
+      p99.push(percentile(p.latencies, 0.99) - percentile(b.latencies, 0.99));
+      console.error(
+        `  300/s round ${i + 1}: overhead p50 ${p50.at(-1)!.toFixed(2)} ms, p99 ${p99.at(-1)!.toFixed(2)} ms`,
+      );
+    }
+    await backlog();
+    const { count: recorded } = await store.db
+      .selectFrom('turns')
+      .where('agent', '=', 'bench')
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .executeTakeFirstOrThrow();
+    await store.close();
+    pawl.removeAllListeners('exit');
+    pawl.kill('SIGTERM');
+    await once(pawl, 'exit');
+    console.log(
+      JSON.stringify({
+        bare_rps: round(median(bareRps), 0),
+        pawl_rps: round(median(pawlRps), 0),
+        ratio: round(median(pawlRps.map((p, i) => p / bareRps[i]!)), 3),
+        p50_overhead_ms: round(median(p50)),
+        p99_overhead_ms: round(median(p99)),
+        sent,
+        recorded: Number(recorded),
+        lost: sent - Number(recorded),
+        rounds,
+        stream: options.stream,
+      }),
+    );
+  } finally {
+    for (const process of children) process.kill();
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+if (options.role === 'bare') await bare(options.target);
+else if (options.role === 'load') load();
+else if (options.role === 'upstream') {
+  const { url } = await startUpstream();
+  process.send!({ url: url.replace(/\/v1$/, '') });
+} else await main();

@@ -1,0 +1,301 @@
+/**
+ * /api: what the dashboard, scripts and other machines read and change. Each route is declared once; the declaration
+ * parses the request, types the answer, and becomes /api/openapi.json. A handler parses, calls one function of the
+ * store, maps the record to its wire shape. Everything but the document and the bare status needs the admin token.
+ */
+import { createRoute, OpenAPIHono, type z } from '@hono/zod-openapi';
+import type { MiddlewareHandler } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import { HTTPException } from 'hono/http-exception';
+import { loadSecret, personId } from '../collect/person.ts';
+import { RequestError, StoreError } from '../errors.ts';
+import { newKey } from '../gateway/new-key.ts';
+import { giveConsent, listConsents, readConsent, withdrawConsent } from '../store/consents.ts';
+import { createKey, listKeys, revokeKey } from '../store/keys.ts';
+import type { Store } from '../store/postgres.ts';
+import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
+import { version } from '../version.ts';
+import { isAdmin } from './admin.ts';
+import { refuseHost, refuseOrigin } from './guard.ts';
+import * as shape from './schema.ts';
+import { readDatabase } from './status.ts';
+import { wireConsent, wireKey, wireSignal, wireTrajectory, wireTurn } from './wire.ts';
+
+export type ApiParts = {
+  readonly store: Store;
+  /** Folder with the secret that user ids are hashed with. */
+  readonly home: string;
+  readonly adminHash: string;
+  readonly recorder: () => shape.Recording;
+  /** Names by which this server may be addressed besides localhost and IP addresses; `*` is any. */
+  readonly hosts?: readonly string[];
+  /** Told of errors that are nobody's fault but Pawl's. */
+  readonly onError?: (error: unknown) => void;
+};
+
+const json = <T extends z.ZodType>(schema: T, description: string) => ({
+  content: { 'application/json': { schema } },
+  description,
+});
+const problem = (description: string) => json(shape.problemSchema, description);
+/** Answers that every guarded route may give. */
+const refusals = {
+  400: problem('Something in the request is not acceptable; the message names the field.'),
+  401: problem('The admin token is missing or wrong.'),
+  403: problem('The request comes from a page of another site.'),
+  503: problem('The database is away; Retry-After says when to try again.'),
+};
+const security = [{ admin: [] }];
+
+const listRoute = createRoute({
+  method: 'get',
+  path: '/api/trajectories',
+  summary: 'List conversations, newest first, without their bodies',
+  security,
+  request: { query: shape.trajectoryQuery },
+  responses: { 200: json(shape.trajectoryPageSchema, 'A page of trajectories.'), ...refusals },
+});
+const readRoute = createRoute({
+  method: 'get',
+  path: '/api/trajectories/{id}',
+  summary: 'One conversation, turn by turn, with its signals',
+  security,
+  request: { params: shape.trajectoryParam, query: shape.oneTrajectoryQuery },
+  responses: {
+    200: json(shape.oneTrajectorySchema, 'The trajectory.'),
+    404: problem('There is no such trajectory.'),
+    ...refusals,
+  },
+});
+const keysRoute = createRoute({
+  method: 'get',
+  path: '/api/keys',
+  summary: 'List client keys',
+  security,
+  request: { query: shape.noQuery },
+  responses: { 200: json(shape.keysSchema, 'All keys, newest first.'), ...refusals },
+});
+const makeKeyRoute = createRoute({
+  method: 'post',
+  path: '/api/keys',
+  summary: 'Make a client key; the answer is the only time its token is shown',
+  security,
+  request: { body: { required: true, content: { 'application/json': { schema: newKey } } } },
+  responses: { 201: json(shape.madeKeySchema, 'The key and its token.'), ...refusals },
+});
+const revokeRoute = createRoute({
+  method: 'delete',
+  path: '/api/keys/{id}',
+  summary: 'Revoke a client key for good; doing it twice is fine',
+  security,
+  request: { params: shape.keyIdParam },
+  responses: { 204: { description: 'The key no longer works.' }, 404: problem('There is no such key.'), ...refusals },
+});
+const consentsRoute = createRoute({
+  method: 'get',
+  path: '/api/consent',
+  summary: 'List what users said about training',
+  security,
+  request: { query: shape.consentListQuery },
+  responses: { 200: json(shape.consentPageSchema, 'A page of consents, in the order of user ids.'), ...refusals },
+});
+const consentRequest = { params: shape.userParam, query: shape.consentQuery };
+const readConsentRoute = createRoute({
+  method: 'get',
+  path: '/api/consent/{user}',
+  summary: 'Whether a user agreed to training on an agent’s conversations; `unknown` when nobody said',
+  security,
+  request: consentRequest,
+  responses: { 200: json(shape.consentSchema, 'What stands now.'), ...refusals },
+});
+const giveRoute = createRoute({
+  method: 'put',
+  path: '/api/consent/{user}',
+  summary: 'The user agrees, from now on',
+  security,
+  request: consentRequest,
+  responses: { 200: json(shape.consentSchema, 'What stands now.'), ...refusals },
+});
+const withdrawRoute = createRoute({
+  method: 'delete',
+  path: '/api/consent/{user}',
+  summary: 'The user no longer agrees',
+  security,
+  request: consentRequest,
+  responses: { 200: json(shape.consentSchema, 'What stands now.'), ...refusals },
+});
+const statusRoute = createRoute({
+  method: 'get',
+  path: '/api/status',
+  summary: 'How Pawl is; with the admin token, in detail',
+  security: [{}, { admin: [] }],
+  responses: { 200: json(shape.statusSchema, 'The status.'), 403: refusals[403] },
+});
+
+const failure = (code: string, message: string) => ({ error: { message, code } });
+
+function guard(parts: ApiParts): MiddlewareHandler {
+  return async (c, next) => {
+    const host = c.req.header('host') ?? new URL(c.req.url).host;
+    const refusal =
+      refuseHost(host, parts.hosts ?? []) ?? refuseOrigin(c.req.header('origin'), c.req.header('sec-fetch-site'), host);
+    if (refusal !== null) return c.json(failure(refusal.code, refusal.message), 403);
+    c.header('cache-control', 'no-store');
+    c.header('x-content-type-options', 'nosniff');
+    const open = c.req.path === '/api/openapi.json' || c.req.path === '/api/status';
+    if (!open && !isAdmin(c.req.header('authorization'), parts.adminHash)) {
+      c.header('www-authenticate', 'Bearer');
+      return c.json(
+        failure(
+          'unauthorized',
+          'Send `Authorization: Bearer pawl_admin_…` with the token that the first start printed. To have a new one made, remove admin.json from Pawl’s home folder and start it again.',
+        ),
+        401,
+      );
+    }
+    return next();
+  };
+}
+
+function routesOf(parts: ApiParts) {
+  const { store } = parts;
+  let secret: Promise<string> | null = null;
+  const stored = async (raw: string): Promise<string> => {
+    secret ??= loadSecret(parts.home);
+    try {
+      return personId(raw, await secret);
+    } catch (error) {
+      secret = null; // a passing trouble with the file must not stay
+      throw error;
+    }
+  };
+
+  const app = new OpenAPIHono({
+    defaultHook: (result, c) => {
+      if (result.success) return;
+      const where = result.target === 'json' ? 'body' : result.target;
+      const said = result.error.issues.map((issue) => {
+        const field = issue.path.map(String).join('.');
+        return `${field === '' ? where : field}: ${issue.message}`;
+      });
+      return c.json(failure('invalid_request', `${said.slice(0, 10).join('; ')}.`), 400);
+    },
+  });
+  app.use('/api/*', guard(parts));
+  app.use(
+    '/api/*',
+    bodyLimit({
+      maxSize: 64 * 1024,
+      onError: (c) => c.json(failure('too_large', 'The body is larger than 64 KB.'), 413),
+    }),
+  );
+
+  return app
+    .openapi(listRoute, async (c) => {
+      const { user, errors, cursor, ...query } = c.req.valid('query');
+      const page = await listTrajectories(store, {
+        ...query,
+        status: errors ? 'error' : undefined,
+        user: user === undefined ? undefined : await stored(user),
+        cursor: cursor ?? null,
+      });
+      return c.json({ trajectories: page.trajectories.map(wireTrajectory), next: page.cursor }, 200);
+    })
+    .openapi(readRoute, async (c) => {
+      const { id } = c.req.valid('param');
+      const { agent, limit } = c.req.valid('query');
+      const found = await readTrajectory(store, await stored(id), { agent, maxTurns: limit });
+      if (found === null) return c.json(failure('not_found', `There is no trajectory ${id}.`), 404);
+      return c.json(
+        {
+          trajectory: wireTrajectory(found.trajectory),
+          turns: found.turns.map(wireTurn),
+          signals: found.signals.map(wireSignal),
+          keys: found.keys,
+          cut: found.cut,
+        },
+        200,
+      );
+    })
+    .openapi(keysRoute, async (c) => c.json({ keys: (await listKeys(store)).map(wireKey) }, 200))
+    .openapi(makeKeyRoute, async (c) => {
+      const { key, token } = await createKey(store, c.req.valid('json'));
+      return c.json({ key: wireKey(key), token }, 201);
+    })
+    .openapi(revokeRoute, async (c) => {
+      const { id } = c.req.valid('param');
+      if (!(await revokeKey(store, id))) return c.json(failure('not_found', `There is no key ${id}.`), 404);
+      return c.body(null, 204);
+    })
+    .openapi(consentsRoute, async (c) => {
+      const { agent, limit, cursor } = c.req.valid('query');
+      const rows = await listConsents(store, {
+        agent,
+        limit: limit + 1,
+        ...(cursor === undefined ? {} : { after: cursor }),
+      });
+      const page = rows.slice(0, limit);
+      return c.json(
+        { consents: page.map(wireConsent), next: rows.length > limit ? (page.at(-1)?.user ?? null) : null },
+        200,
+      );
+    })
+    .openapi(readConsentRoute, async (c) => {
+      const user = await stored(c.req.valid('param').user);
+      const { agent } = c.req.valid('query');
+      const said = await readConsent(store, agent, user);
+      return c.json(wireConsent(said ?? { agent, user, now: 'unknown', givenAt: null, withdrawnAt: null }), 200);
+    })
+    .openapi(giveRoute, async (c) => {
+      const user = await stored(c.req.valid('param').user);
+      return c.json(wireConsent(await giveConsent(store, c.req.valid('query').agent, user, new Date())), 200);
+    })
+    .openapi(withdrawRoute, async (c) => {
+      const user = await stored(c.req.valid('param').user);
+      return c.json(wireConsent(await withdrawConsent(store, c.req.valid('query').agent, user, new Date())), 200);
+    })
+    .openapi(statusRoute, async (c) => {
+      const recording = parts.recorder();
+      const dropped = Object.values(recording.dropped).some((count) => count > 0);
+      const well = recording.sinkUp && recording.diskOk && recording.corrupt === 0 && !dropped;
+      const detail = isAdmin(c.req.header('authorization'), parts.adminHash)
+        ? { recording, database: await readDatabase(store) }
+        : null;
+      return c.json({ version, status: well ? ('ok' as const) : ('degraded' as const), detail }, 200);
+    });
+}
+
+/** For a typed client (`hc<Api>()`) in the dashboard. */
+export type Api = ReturnType<typeof routesOf>;
+
+export function createApi(parts: ApiParts): Api {
+  const app = routesOf(parts);
+  app.openAPIRegistry.registerComponent('securitySchemes', 'admin', { type: 'http', scheme: 'bearer' });
+  app.doc31('/api/openapi.json', {
+    openapi: '3.1.0',
+    info: { title: 'Pawl', version, description: 'What Pawl recorded, who may come in, and how it is.' },
+  });
+  app.notFound((c) =>
+    c.json(
+      failure(
+        'not_found',
+        `There is nothing at ${c.req.method} ${c.req.path.slice(0, 200)}; /api/openapi.json lists what there is.`,
+      ),
+      404,
+    ),
+  );
+  app.onError((error, c) => {
+    if (error instanceof HTTPException) return c.json(failure('invalid_request', error.message), error.status);
+    if (error instanceof RequestError) return c.json(failure(error.code, error.message), error.status as 400);
+    if (error instanceof StoreError && error.retryable) {
+      c.header('retry-after', '5');
+      return c.json(
+        failure('database_away', 'The database is away; recording goes on in the journal. Try again in a few seconds.'),
+        503,
+      );
+    }
+    parts.onError?.(error);
+    return c.json(failure('internal_error', 'Pawl failed to handle this request; its log has the reason.'), 500);
+  });
+  return app;
+}

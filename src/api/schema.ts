@@ -1,0 +1,230 @@
+/**
+ * The shapes of /api: what it accepts and what it answers. One place for the handlers, the OpenAPI document, the
+ * dashboard and the tests. Times are ISO 8601 in UTC, durations milliseconds.
+ */
+import { z } from '@hono/zod-openapi';
+import { consents, origins } from '../collect/trajectory.ts';
+
+export const maxLimit = 200;
+
+const time = z.iso.datetime().openapi({ example: '2026-01-31T14:02:11.000Z' });
+const count = z.int().min(0);
+const data = z.record(z.string(), z.unknown());
+const personal = 'Ids that hold personal data are stored, and answered, as a keyed hash.';
+
+export const agentName = z.string().min(1).max(63).openapi({ example: 'support-desk' });
+export const userId = z.string().min(1).max(4096).openapi({ example: 'u-17', description: personal });
+/** A moment as people type it: a date, or a date and time with its zone. */
+const moment = z
+  .union([z.iso.datetime({ offset: true }), z.iso.date()], {
+    error: 'a time such as 2026-01-31 or 2026-01-31T14:00:00Z',
+  })
+  .transform((text) => new Date(text))
+  .openapi({ type: 'string', format: 'date-time' });
+
+const limit = (fallback: number) =>
+  z.coerce
+    .number()
+    .pipe(z.int().min(1).max(maxLimit))
+    .default(fallback)
+    .openapi({ type: 'integer', minimum: 1, maximum: maxLimit, default: fallback });
+
+const yes = z
+  .enum(['true', 'false'])
+  .transform((text) => text === 'true')
+  .openapi({ type: 'string', enum: ['true', 'false'] });
+
+const cursor = z.string().min(1).max(1024).openapi({ description: '`next` of the page before.' });
+
+export const problemSchema = z
+  .object({ error: z.object({ message: z.string(), code: z.string() }) })
+  .openapi('Problem', { description: 'One sentence that says what is wrong and, where there is one, the way out.' });
+
+export const trajectorySchema = z
+  .object({
+    id: z.string(),
+    agent: z.string(),
+    user: z.string().nullable(),
+    origin: z.enum(origins),
+    consent: z.enum(consents),
+    startedAt: time,
+    endedAt: time,
+    turns: count,
+    errors: count,
+    promptTokens: count,
+    completionTokens: count,
+    latencyMs: z.number(),
+    release: z.string(),
+  })
+  .openapi('Trajectory', { description: 'One conversation: the sum of its turns.' });
+
+export const trajectoryQuery = z.strictObject({
+  agent: agentName.optional(),
+  user: userId.optional(),
+  origin: z.enum(origins).optional(),
+  release: z.string().min(1).max(256).optional(),
+  errors: yes.optional().openapi({ description: 'true: only those with a failed turn.' }),
+  since: moment.optional(),
+  until: moment.optional(),
+  limit: limit(50),
+  cursor: cursor.optional(),
+});
+
+export const trajectoryPageSchema = z
+  .object({ trajectories: z.array(trajectorySchema), next: z.string().nullable() })
+  .openapi('TrajectoryPage', { description: 'Newest first. `next` is null on the last page.' });
+
+export const turnSchema = z
+  .object({
+    id: z.string(),
+    endpoint: z.enum(['chat', 'completions', 'embeddings']),
+    keys: z.array(z.string()),
+    startedAt: time,
+    firstTokenMs: z.number().nullable(),
+    latencyMs: z.number(),
+    upstream: z.string(),
+    release: z.string(),
+    model: z.string(),
+    status: z.enum(['ok', 'error', 'disconnected', 'truncated']),
+    httpStatus: z.int(),
+    error: z.string().nullable(),
+    attempts: count,
+    stream: z.boolean(),
+    request: data,
+    choices: z.array(z.object({ index: z.int(), message: data, finishReason: z.string().nullable() })),
+    promptTokens: count.nullable(),
+    completionTokens: count.nullable(),
+    reasoningTokens: count.nullable(),
+    /** Whether the upstream's exact token ids are stored; they are not sent here. */
+    hasTokenIds: z.boolean(),
+    usage: data.nullable(),
+    redactions: z.record(z.string(), z.int()),
+  })
+  .openapi('Turn', { description: 'One model call with the redacted request and the answer.' });
+
+export const signalSchema = z
+  .object({
+    id: z.string(),
+    target: z.object({ kind: z.enum(['turn', 'trajectory', 'key']), id: z.string() }),
+    kind: z.enum(['feedback', 'outcome']),
+    name: z.string(),
+    value: z.number().nullable(),
+    unit: z.string().nullable(),
+    user: z.string().nullable(),
+    comment: z.string().nullable(),
+    correction: z.string().nullable(),
+    at: time,
+    receivedAt: time,
+  })
+  .openapi('Signal', { description: 'Feedback or a measured outcome.' });
+
+export const trajectoryParam = z.object({
+  id: z
+    .string()
+    .min(1)
+    .max(4096)
+    .openapi({ param: { name: 'id', in: 'path' }, example: 'order-4711' }),
+});
+
+export const oneTrajectoryQuery = z.strictObject({
+  agent: agentName.optional().openapi({ description: 'Which one, when two agents used the same id; else the newest.' }),
+  limit: limit(maxLimit),
+});
+
+export const oneTrajectorySchema = z
+  .object({
+    trajectory: trajectorySchema,
+    turns: z.array(turnSchema),
+    signals: z.array(signalSchema),
+    keys: z.array(z.string()),
+    cut: z.boolean(),
+  })
+  .openapi('TrajectoryDetail', {
+    description: 'Turns in the order they started; `cut` when there are more than `limit`. `keys` are business keys.',
+  });
+
+export const keySchema = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    agent: z.string(),
+    prefix: z.string(),
+    origin: z.enum(origins),
+    rateLimit: z.int().nullable().openapi({ description: 'Requests per minute; null is no limit.' }),
+    createdAt: time,
+    revokedAt: time.nullable(),
+    lastUsedAt: time.nullable(),
+  })
+  .openapi('Key');
+
+export const keysSchema = z.object({ keys: z.array(keySchema) }).openapi('Keys');
+export const keyIdParam = z.object({ id: z.uuid().openapi({ param: { name: 'id', in: 'path' } }) });
+export const noQuery = z.strictObject({});
+
+export const madeKeySchema = z
+  .object({ key: keySchema, token: z.string().openapi({ description: 'Shown this once; only its hash is stored.' }) })
+  .openapi('MadeKey');
+
+export const consentSchema = z
+  .object({
+    agent: z.string(),
+    user: z.string(),
+    consent: z.enum(consents),
+    givenAt: time.nullable(),
+    withdrawnAt: time.nullable(),
+  })
+  .openapi('Consent', { description: `Whether a user agreed to training. ${personal}` });
+
+export const userParam = z.object({ user: userId.openapi({ param: { name: 'user', in: 'path' } }) });
+export const consentQuery = z.strictObject({ agent: agentName });
+export const consentListQuery = z.strictObject({ agent: agentName, limit: limit(100), cursor: cursor.optional() });
+export const consentPageSchema = z
+  .object({ consents: z.array(consentSchema), next: z.string().nullable() })
+  .openapi('ConsentPage');
+
+export const recordingSchema = z
+  .object({
+    queueDepth: count,
+    queueBytes: count,
+    journalBytes: count,
+    sinkLagMs: z.number(),
+    sinkUp: z.boolean(),
+    diskOk: z.boolean(),
+    journalled: count,
+    recorded: count,
+    corrupt: count,
+    dropped: z.record(z.string(), z.int()),
+  })
+  .openapi('Recording', { description: 'Where exchanges are on their way to the database, and what was lost.' });
+
+export const statusSchema = z
+  .object({
+    version: z.string(),
+    status: z.enum(['ok', 'degraded']),
+    /** Only with the admin token. */
+    detail: z
+      .object({
+        recording: recordingSchema,
+        database: z.object({
+          kind: z.enum(['embedded', 'external']),
+          reachable: z.boolean(),
+          problem: z.string().nullable(),
+          serverVersion: z.int(),
+          sizeBytes: count.nullable(),
+          migrations: z.array(z.string()),
+          days: z.array(z.string()).openapi({ description: 'Days that have a partition, oldest first.' }),
+        }),
+      })
+      .nullable(),
+  })
+  .openapi('Status');
+
+export type TrajectoryPage = z.output<typeof trajectoryPageSchema>;
+export type TrajectoryDetail = z.output<typeof oneTrajectorySchema>;
+export type ApiTrajectory = z.output<typeof trajectorySchema>;
+export type ApiTurn = z.output<typeof turnSchema>;
+export type ApiSignal = z.output<typeof signalSchema>;
+export type ApiKey = z.output<typeof keySchema>;
+export type ApiConsent = z.output<typeof consentSchema>;
+export type Status = z.output<typeof statusSchema>;
+export type Recording = z.output<typeof recordingSchema>;

@@ -1,0 +1,85 @@
+/** Records as /api sends them: dates become text, token arrays stay home. The only place where the two shapes meet. */
+import type { Signal } from '../collect/signal.ts';
+import type { Trajectory } from '../collect/trajectory.ts';
+import type { Turn } from '../collect/turn.ts';
+import type { ConsentRecord } from '../store/consents.ts';
+import type { Key } from '../store/keys.ts';
+import type { ApiConsent, ApiKey, ApiSignal, ApiTrajectory, ApiTurn } from './schema.ts';
+
+const time = (at: Date | number): string => new Date(at).toISOString();
+const timeOrNull = (at: Date | null): string | null => (at === null ? null : time(at));
+
+export const wireTrajectory = (t: Trajectory): ApiTrajectory => ({
+  id: t.id,
+  agent: t.agent,
+  user: t.user,
+  origin: t.origin,
+  consent: t.consent,
+  startedAt: time(t.startedAt),
+  endedAt: time(t.endedAt),
+  turns: t.turns,
+  errors: t.errors,
+  promptTokens: t.promptTokens,
+  completionTokens: t.completionTokens,
+  latencyMs: t.latencyMs,
+  release: t.release,
+});
+
+export const wireTurn = (turn: Turn): ApiTurn => ({
+  id: turn.id,
+  endpoint: turn.endpoint,
+  keys: [...turn.keys],
+  startedAt: time(turn.startedAt),
+  firstTokenMs: turn.firstTokenMs,
+  latencyMs: turn.latencyMs,
+  upstream: turn.upstream,
+  release: turn.release,
+  model: turn.model,
+  status: turn.status,
+  httpStatus: turn.httpStatus,
+  error: turn.error,
+  attempts: turn.attempts,
+  stream: turn.stream,
+  request: { ...turn.request },
+  choices: turn.choices.map(({ index, message, finishReason }) => ({ index, message: { ...message }, finishReason })),
+  promptTokens: turn.promptTokens,
+  completionTokens: turn.completionTokens,
+  reasoningTokens: turn.reasoningTokens,
+  hasTokenIds: turn.choices.some(({ tokenIds }) => tokenIds !== undefined),
+  usage: turn.usage === null ? null : { ...turn.usage },
+  redactions: { ...turn.redactions },
+});
+
+export const wireSignal = (signal: Signal): ApiSignal => ({
+  id: signal.id,
+  target: signal.target,
+  kind: signal.kind,
+  name: signal.name,
+  value: signal.value,
+  unit: signal.unit,
+  user: signal.user,
+  comment: signal.comment,
+  correction: signal.correction,
+  at: time(signal.at),
+  receivedAt: time(signal.receivedAt),
+});
+
+export const wireKey = (key: Key): ApiKey => ({
+  id: key.id,
+  name: key.name,
+  agent: key.agent,
+  prefix: key.prefix,
+  origin: key.origin,
+  rateLimit: key.rateLimit,
+  createdAt: time(key.createdAt),
+  revokedAt: timeOrNull(key.revokedAt),
+  lastUsedAt: timeOrNull(key.lastUsedAt),
+});
+
+export const wireConsent = (consent: ConsentRecord): ApiConsent => ({
+  agent: consent.agent,
+  user: consent.user,
+  consent: consent.now,
+  givenAt: timeOrNull(consent.givenAt),
+  withdrawnAt: timeOrNull(consent.withdrawnAt),
+});

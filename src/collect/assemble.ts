@@ -1,0 +1,378 @@
+/**
+ * Exchange → the turn's content: parses the request, joins a streamed answer's fragments (or reads the JSON one), and
+ * says what became of the call. Pure, and it never throws for what came over the wire: whatever cannot be read is said
+ * in `status` and `error`. Redaction and threading come after; nothing here is fit for disk yet.
+ *
+ * Wire facts: OpenAI's chat.completion.chunk; vLLM's `return_token_ids` (prompt ids in the first chunk, then deltas);
+ * servers that omit a tool call's index, or give every parallel call index 0.
+ */
+import type { Exchange } from './exchange.ts';
+import { parseSse } from './sse.ts';
+import type { Choice, Turn, TurnStatus } from './turn.ts';
+import { isObject, type JsonObject, parseUntrusted } from './untrusted.ts';
+
+/** Everything of a Turn but what threading and redaction add. */
+export type Assembled = Omit<Turn, 'trajectory' | 'threadKey' | 'redactions'>;
+
+/** Choices and tool calls with an index at or above this are dropped and said so: an index is a memory promise. */
+export const MAX_INDEX = 1024;
+
+export function assemble(exchange: Exchange): Assembled {
+  const answer = exchange.stream ? readStream(exchange) : readJson(exchange);
+  const { status, error } = outcome(exchange, answer);
+  const usage = answer.usage;
+  const promptTokenIds = answer.promptTokenIds;
+  return {
+    id: exchange.id,
+    agent: exchange.agent,
+    user: exchange.user,
+    origin: exchange.origin,
+    keys: exchange.keys,
+    endpoint: exchange.endpoint,
+    startedAt: exchange.startedAt,
+    firstTokenMs: exchange.firstTokenMs,
+    latencyMs: exchange.latencyMs,
+    upstream: exchange.upstream,
+    release: exchange.release,
+    model: answer.model ?? exchange.requestedModel,
+    status,
+    httpStatus: exchange.httpStatus,
+    error,
+    attempts: exchange.attempts,
+    stream: exchange.stream,
+    request: readRequest(exchange.requestBody),
+    choices: answer.choices,
+    ...(promptTokenIds === undefined ? {} : { promptTokenIds }),
+    promptTokens: count(usage?.prompt_tokens),
+    completionTokens: count(usage?.completion_tokens),
+    reasoningTokens: isObject(usage?.completion_tokens_details)
+      ? count(usage.completion_tokens_details.reasoning_tokens)
+      : null,
+    usage,
+  };
+}
+
+/** What was read of the answer, and everything that was wrong with it. */
+type Answer = {
+  model: string | null;
+  choices: Choice[];
+  usage: JsonObject | null;
+  promptTokenIds?: readonly number[] | undefined;
+  /** An error object or event from the upstream. */
+  error: string | null;
+  /** The end was seen: a parsed JSON body, or `[DONE]`. */
+  complete: boolean;
+  malformed: number;
+  dropped: number;
+};
+
+function emptyAnswer(): Answer {
+  return { model: null, choices: [], usage: null, error: null, complete: false, malformed: 0, dropped: 0 };
+}
+
+/** Precedence: what the gateway saw go wrong, an upstream error, a cut, then damage inside the stream. */
+function outcome(exchange: Exchange, answer: Answer): { status: TurnStatus; error: string | null } {
+  const found: string[] = [];
+  if (answer.error !== null) found.push(answer.error);
+  if (answer.malformed > 0) {
+    found.push(`The upstream sent ${answer.malformed} malformed SSE event(s), which are missing from this turn.`);
+  }
+  if (answer.dropped > 0) {
+    found.push(`${answer.dropped} choice(s) or tool call(s) with an index of ${MAX_INDEX} or more were not recorded.`);
+  }
+  if (exchange.responseTruncated) found.push('The answer was larger than the recorder keeps; its end is missing.');
+  const error = exchange.error ?? (found.length > 0 ? found.join(' ') : null);
+
+  if (exchange.status !== 'ok') return { status: exchange.status, error };
+  if (answer.error !== null) return { status: 'error', error };
+  if (exchange.httpStatus >= 400) {
+    return { status: 'error', error: error ?? `The upstream answered with HTTP status ${exchange.httpStatus}.` };
+  }
+  if (exchange.responseTruncated) return { status: 'truncated', error };
+  if (!answer.complete) {
+    return exchange.stream
+      ? { status: 'truncated', error: error ?? 'The stream ended without [DONE].' }
+      : { status: 'error', error: error ?? 'The upstream answered with a body that is not a JSON object.' };
+  }
+  if (answer.malformed > 0) return { status: 'error', error };
+  return { status: 'ok', error };
+}
+
+const decoder = new TextDecoder();
+
+function readRequest(body: Uint8Array): JsonObject {
+  const value = parseUntrusted(decoder.decode(body));
+  return isObject(value) ? value : {};
+}
+
+function join(chunks: readonly Uint8Array[]): string {
+  return decoder.decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
+}
+
+function readJson(exchange: Exchange): Answer {
+  const answer = emptyAnswer();
+  const body = parseUntrusted(join(exchange.responseChunks));
+  if (!isObject(body)) return answer;
+  answer.complete = true;
+  readEnvelope(answer, body);
+  if (exchange.endpoint === 'embeddings') {
+    answer.usage = embeddingSizes(answer.usage, body.data);
+    return answer;
+  }
+  if (!Array.isArray(body.choices)) return answer;
+  body.choices.forEach((raw: unknown, position: number) => {
+    if (!isObject(raw)) return;
+    const index = indexOf(raw.index, position);
+    if (index === null || answer.choices.length >= MAX_INDEX) {
+      answer.dropped++;
+      return;
+    }
+    const message = isObject(raw.message) ? raw.message : textMessage(raw.text);
+    answer.choices.push(choice(index, message, raw.finish_reason, integers(raw.token_ids), logprobs(raw.logprobs)));
+    answer.promptTokenIds ??= integers(raw.prompt_token_ids);
+  });
+  return answer;
+}
+
+function textMessage(text: unknown): JsonObject {
+  return { role: 'assistant', content: typeof text === 'string' ? text : null };
+}
+
+function choice(
+  index: number,
+  message: JsonObject,
+  finish: unknown,
+  tokenIds: number[] | undefined,
+  logprobs: number[] | undefined,
+): Choice {
+  return {
+    index,
+    message,
+    finishReason: typeof finish === 'string' ? finish : null,
+    ...(tokenIds === undefined ? {} : { tokenIds }),
+    ...(logprobs === undefined ? {} : { logprobs }),
+  };
+}
+
+/** What chunks and whole bodies have in common. */
+function readEnvelope(answer: Answer, body: JsonObject): void {
+  if (typeof body.model === 'string' && body.model !== '') answer.model = body.model;
+  if (isObject(body.usage)) answer.usage = body.usage;
+  answer.promptTokenIds ??= integers(body.prompt_token_ids);
+  const error = errorMessage(body);
+  if (error !== null) answer.error ??= error;
+}
+
+/** OpenAI's `{error: {message}}`, plain `{error: "…"}`, and `{object: "error", message}` of older vLLM servers. */
+function errorMessage(body: JsonObject): string | null {
+  const error = body.error;
+  if (typeof error === 'string' && error !== '') return error.slice(0, 4000);
+  if (isObject(error)) {
+    return typeof error.message === 'string' ? error.message.slice(0, 4000) : JSON.stringify(error).slice(0, 4000);
+  }
+  if (body.object === 'error' && typeof body.message === 'string') return body.message.slice(0, 4000);
+  return null;
+}
+
+/** Vectors are bulky and say nothing to a reader: how many and how long is kept with the usage. */
+function embeddingSizes(usage: JsonObject | null, data: unknown): JsonObject | null {
+  if (!Array.isArray(data)) return usage;
+  const first: unknown = isObject(data[0]) ? data[0].embedding : undefined;
+  // Base64 answers hold 4-byte floats.
+  const dimensions = Array.isArray(first)
+    ? first.length
+    : typeof first === 'string'
+      ? Math.floor(Buffer.byteLength(first, 'base64') / 4)
+      : null;
+  return { ...usage, embeddings: data.length, dimensions };
+}
+
+/** A choice while its stream is being joined. */
+type Growing = {
+  message: JsonObject;
+  /** By position; a server's own index maps to one through `slots`. */
+  toolCalls: { index: number | null; call: JsonObject }[];
+  finish: unknown;
+  tokenIds: number[] | undefined;
+  logprobs: number[] | undefined;
+};
+
+function readStream(exchange: Exchange): Answer {
+  const answer = emptyAnswer();
+  const { events, strange, open } = parseSse(join(exchange.responseChunks));
+  answer.malformed = strange;
+  const growing = new Map<number, Growing>();
+  events.forEach((event, position) => {
+    const last = open && position === events.length - 1;
+    for (const body of eventBodies(event.data, answer, last)) {
+      if (event.event === 'error') answer.error ??= errorMessage(body) ?? JSON.stringify(body).slice(0, 4000);
+      readEnvelope(answer, body);
+      if (!Array.isArray(body.choices)) continue;
+      body.choices.forEach((raw: unknown, place: number) => {
+        if (!isObject(raw)) return;
+        const index = indexOf(raw.index, place);
+        if (index === null) {
+          answer.dropped++;
+          return;
+        }
+        let at = growing.get(index);
+        if (at === undefined) {
+          at = { message: {}, toolCalls: [], finish: null, tokenIds: undefined, logprobs: undefined };
+          growing.set(index, at);
+        }
+        answer.dropped += grow(at, raw);
+        answer.promptTokenIds ??= integers(raw.prompt_token_ids);
+      });
+    }
+  });
+  answer.choices = [...growing.entries()]
+    .sort(([a], [b]) => a - b)
+    .map(([index, at]) => choice(index, finished(at), at.finish, at.tokenIds, at.logprobs));
+  return answer;
+}
+
+/** The JSON objects of one event: usually one; lines are tried singly for servers that leave out blank lines. */
+function eventBodies(data: readonly string[], answer: Answer, last: boolean): JsonObject[] {
+  const bodies: JsonObject[] = [];
+  const whole = data.length === 1 ? undefined : parseUntrusted(data.join('\n'));
+  if (isObject(whole)) return [whole];
+  for (const line of data) {
+    if (line.trim() === '[DONE]') {
+      answer.complete = true;
+      continue;
+    }
+    if (line === '') continue;
+    const body = parseUntrusted(line);
+    if (isObject(body)) bodies.push(body);
+    // Half an event at the very end is a cut, which the missing [DONE] already says.
+    else if (!last) answer.malformed++;
+  }
+  return bodies;
+}
+
+/** Adds one chunk's choice; returns how many tool calls had to be dropped. */
+function grow(at: Growing, raw: JsonObject): number {
+  let dropped = 0;
+  if (typeof raw.text === 'string') mergeString(at.message, 'content', raw.text);
+  if (isObject(raw.delta)) {
+    for (const [key, value] of Object.entries(raw.delta)) {
+      if (key === 'tool_calls') {
+        if (!Array.isArray(value)) continue;
+        for (const part of value) if (isObject(part) && !growToolCall(at, part)) dropped++;
+      } else if (key === 'function_call' && isObject(value)) {
+        const call = isObject(at.message.function_call) ? at.message.function_call : {};
+        at.message.function_call = call;
+        mergeFunction(call, value);
+      } else mergeField(at.message, key, value);
+    }
+  }
+  if (isObject(raw.message)) Object.assign(at.message, raw.message); // some servers end with the whole message
+  if (typeof raw.finish_reason === 'string') at.finish = raw.finish_reason;
+  at.tokenIds = append(at.tokenIds, integers(raw.token_ids));
+  at.logprobs = append(at.logprobs, logprobs(raw.logprobs));
+  return dropped;
+}
+
+/** Names, not text: a repeat replaces, it does not continue. */
+const labels = new Set(['role', 'name', 'id', 'type', 'object']);
+
+function mergeField(target: JsonObject, key: string, value: unknown): void {
+  const before = target[key];
+  if (typeof value === 'string') {
+    if (!labels.has(key)) mergeString(target, key, value);
+    else if (value !== '') target[key] = value;
+  } else if (Array.isArray(value)) {
+    // Lists such as reasoning_details and annotations arrive in pieces.
+    if (Array.isArray(before)) for (const item of value) before.push(item);
+    else target[key] = value;
+  } else if (value !== null || before === undefined) target[key] = value;
+}
+
+function mergeString(target: JsonObject, key: string, value: string): void {
+  const before = target[key];
+  target[key] = typeof before === 'string' ? before + value : value;
+}
+
+function mergeFunction(target: JsonObject, part: JsonObject): void {
+  for (const [key, value] of Object.entries(part)) {
+    if (key === 'name') {
+      if (typeof value === 'string' && value !== '') target.name = value;
+    } else mergeField(target, key, value);
+  }
+}
+
+function growToolCall(at: Growing, part: JsonObject): boolean {
+  const index = part.index === undefined || part.index === null ? null : indexOf(part.index, -1);
+  if (index === null && part.index !== undefined && part.index !== null) return false;
+  const id = typeof part.id === 'string' && part.id !== '' ? part.id : null;
+  const named = isObject(part.function) && typeof part.function.name === 'string' && part.function.name !== '';
+  let slot =
+    index === null
+      ? id === null
+        ? named
+          ? undefined
+          : at.toolCalls.at(-1)
+        : at.toolCalls.find((known) => known.call.id === id)
+      : at.toolCalls.findLast((known) => known.index === index);
+  // Every parallel call under index 0: another id together with another name starts another call.
+  if (slot !== undefined && id !== null && named && typeof slot.call.id === 'string' && slot.call.id !== id) {
+    slot = undefined;
+  }
+  if (slot === undefined) {
+    if (at.toolCalls.length >= MAX_INDEX) return false;
+    slot = { index, call: {} };
+    at.toolCalls.push(slot);
+  }
+  for (const [key, value] of Object.entries(part)) {
+    if (key === 'index') continue;
+    if (key === 'function' && isObject(value)) {
+      const call = isObject(slot.call.function) ? slot.call.function : {};
+      slot.call.function = call;
+      mergeFunction(call, value);
+    } else mergeField(slot.call, key, value);
+  }
+  return true;
+}
+
+function finished(at: Growing): JsonObject {
+  const message: JsonObject = at.message;
+  message.role ??= 'assistant';
+  if (message.content === undefined) message.content = null;
+  if (at.toolCalls.length > 0) {
+    const order = at.toolCalls.map((slot, position) => ({ ...slot, position }));
+    order.sort((a, b) => (a.index ?? a.position) - (b.index ?? b.position) || a.position - b.position);
+    message.tool_calls = order.map((slot) => slot.call);
+  }
+  return message;
+}
+
+/** Chat gives `{content: [{logprob}]}`, completions `{token_logprobs: []}`. A hole spoils the list, so it is left out. */
+function logprobs(value: unknown): number[] | undefined {
+  if (!isObject(value)) return undefined;
+  const list: unknown = Array.isArray(value.content)
+    ? value.content.map((token: unknown) => (isObject(token) ? token.logprob : undefined))
+    : value.token_logprobs;
+  return Array.isArray(list) && list.every((item) => Number.isFinite(item)) ? (list as number[]) : undefined;
+}
+
+function integers(value: unknown): number[] | undefined {
+  return Array.isArray(value) && value.every((item) => Number.isSafeInteger(item)) ? (value as number[]) : undefined;
+}
+
+function append(list: number[] | undefined, more: number[] | undefined): number[] | undefined {
+  if (more === undefined) return list;
+  if (list === undefined) return [...more];
+  for (const item of more) list.push(item);
+  return list;
+}
+
+/** The index given, the position if none is, null if it is not acceptable. */
+function indexOf(value: unknown, position: number): number | null {
+  const index = value === undefined || value === null ? position : value;
+  return Number.isInteger(index) && (index as number) >= 0 && (index as number) < MAX_INDEX ? (index as number) : null;
+}
+
+/** A token count, if it is one. */
+function count(value: unknown): number | null {
+  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : null;
+}

@@ -1,0 +1,125 @@
+/** `pawl trajectories list` and `show`: what was recorded, read at a terminal. Reads only. */
+import { Command, Option } from 'commander';
+import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { RequestError } from '../errors.ts';
+import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
+import { type Column, table } from '../terminal.ts';
+import { timelineOf } from './timeline.ts';
+import { clock, duration, timelineLines } from './timeline-print.ts';
+import { type Origin, origins, type Trajectory } from './trajectory.ts';
+
+type ListOptions = CommonOptions & {
+  readonly agent?: string;
+  readonly user?: string;
+  readonly origin?: Origin;
+  readonly release?: string;
+  readonly errors?: boolean;
+  readonly since?: Date;
+  readonly until?: Date;
+  readonly limit: number;
+};
+
+const columns: readonly Column[] = [
+  { title: 'TIME' },
+  { title: 'ID', shrinkTo: 8 },
+  { title: 'AGENT', shrinkTo: 6 },
+  { title: 'USER', shrinkTo: 6 },
+  { title: 'TURNS', right: true },
+  { title: 'TOKENS', right: true },
+  { title: 'LATENCY', right: true },
+  { title: 'STATUS' },
+  { title: 'RELEASE', shrinkTo: 6 },
+  { title: 'CONSENT' },
+];
+
+const statusOf = ({ errors }: Trajectory): string =>
+  errors === 0 ? 'ok' : errors === 1 ? '1 error' : `${errors} errors`;
+
+const rowOf = (t: Trajectory): string[] => [
+  clock(t.startedAt),
+  t.id,
+  t.agent,
+  t.user ?? '–',
+  String(t.turns),
+  (t.promptTokens + t.completionTokens).toLocaleString('en-US'),
+  duration(t.latencyMs),
+  statusOf(t),
+  t.release,
+  t.consent,
+];
+
+const list = withConfigOption(new Command('list'))
+  .description('List conversations, newest first.')
+  .option('--agent <name>', 'only this agent’s')
+  .option('--user <id>', 'only this user’s')
+  .addOption(new Option('--origin <origin>', 'only of this origin').choices(origins))
+  .option('--release <name>', 'only those that this release answered last')
+  .option('--errors', 'only those with a failed turn')
+  .option('--since <time>', 'started after: 2h, 3d, or 2026-01-31', (text: string) => parseMoment(text))
+  .option('--until <time>', 'started before', (text: string) => parseMoment(text))
+  .option('--limit <n>', 'how many, at most 200', wholeNumber(1, 200), 20)
+  .option('--json', 'one JSON object per line')
+  .addHelpText(
+    'after',
+    '\nExamples:\n  pawl trajectories list --since 2h --errors\n  pawl trajectories list --agent support-desk --user u-17 --json',
+  )
+  .action((options: ListOptions) =>
+    withHome(options, 'existing', async ({ store, terminal, stored }) => {
+      const { agent, origin, release, since, until, limit, json } = options;
+      const user = options.user === undefined ? undefined : stored(options.user);
+      const status = options.errors ? 'error' : undefined;
+      const page = await listTrajectories(store, { agent, user, origin, release, status, since, until, limit });
+      if (json) {
+        for (const trajectory of page.trajectories) terminal.write(JSON.stringify(trajectory));
+        return;
+      }
+      if (page.trajectories.length === 0) {
+        terminal.write(
+          'No trajectory matches. An agent’s calls through the gateway appear here within a second or two.',
+        );
+        return;
+      }
+      const { paint } = terminal;
+      const lines = table(columns, page.trajectories.map(rowOf), terminal, (cell, row, column) => {
+        if (columns[column]?.title === 'STATUS' && page.trajectories[row]!.errors > 0) return paint.red(cell);
+        return columns[column]?.title === 'TIME' ? paint.dim(cell) : cell;
+      });
+      for (const line of lines) terminal.write(line);
+      if (page.cursor !== null) terminal.write(paint.dim('There are more: narrow with --since, or raise --limit.'));
+    }),
+  );
+
+type ShowOptions = CommonOptions & { readonly agent?: string; readonly full?: boolean };
+
+const show = withConfigOption(new Command('show'))
+  .description('Show one conversation, turn by turn.')
+  .argument('<id>', 'id of the trajectory')
+  .option('--agent <name>', 'whose, when two agents used the same id')
+  .option('--full', 'do not shorten long texts')
+  .option('--json', 'everything as one JSON object')
+  .addHelpText('after', '\nExample:\n  pawl trajectories show order-4711 --full | less -R')
+  .action((id: string, options: ShowOptions) =>
+    withHome(options, 'existing', async ({ store, terminal, stored }) => {
+      const found = await readTrajectory(store, stored(id), { agent: options.agent });
+      if (found === null)
+        throw new RequestError(
+          404,
+          'not_found',
+          `There is no trajectory ${id}${options.agent === undefined ? '' : ` of agent ${options.agent}`}. \`pawl trajectories list\` shows the newest.`,
+        );
+      if (options.json) {
+        terminal.write(JSON.stringify(found, null, 2));
+        return;
+      }
+      const print = { columns: terminal.columns, paint: terminal.paint, full: options.full === true };
+      for (const line of timelineLines(found.trajectory, timelineOf(found.turns, found.signals), print))
+        terminal.write(line);
+    }),
+  );
+
+export const trajectoriesCommand = (): Command =>
+  new Command('trajectories')
+    .description('Look at what was recorded.')
+    .addCommand(list)
+    .addCommand(show)
+    .addHelpText('after', '\nExample:\n  pawl trajectories list --since 1d');

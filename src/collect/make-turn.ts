@@ -1,0 +1,124 @@
+/**
+ * Exchange → the Turn that may be written: assembled, threaded (on the words as they were, since clients send those
+ * again), then redacted. Fails closed: if redaction breaks, the turn is kept without its content. Token ids and
+ * logprobs spell out the text they belong to, so they go as soon as anything in prompt or answer was replaced.
+ */
+import { type Assembled, assemble } from './assemble.ts';
+import type { Exchange } from './exchange.ts';
+import { personId } from './person.ts';
+import { redact } from './redact/redact.ts';
+import type { Counts } from './redact/redactor.ts';
+import type { Attachment, Signal } from './signal.ts';
+import type { Threader } from './thread.ts';
+import type { Choice, Turn } from './turn.ts';
+
+export type Made = {
+  readonly turn: Turn;
+  /** Exact token ids were there and had to go. */
+  readonly tokensDropped: boolean;
+  /** Redaction failed; the content was dropped. */
+  readonly contentDropped: boolean;
+};
+
+export type MakeContext = {
+  readonly threader: Threader;
+  readonly secret: string;
+  readonly now: number;
+  readonly newId: () => string;
+  /** Replaced in tests. */
+  readonly redact?: typeof redact;
+};
+
+export function makeTurn(exchange: Exchange, context: MakeContext): Made {
+  const { secret } = context;
+  const assembled = assemble(exchange);
+  const user = exchange.user === null ? null : personId(exchange.user, secret);
+  const explicit = exchange.trajectory === null ? null : personId(exchange.trajectory, secret);
+  const { trajectory, threadKey } = context.threader.place(
+    { explicit, agent: exchange.agent, user, messages: assembled.request.messages, choices: assembled.choices },
+    context.now,
+    context.newId,
+  );
+  const keys = exchange.keys.map((key) => personId(key, secret));
+  const place = { trajectory, threadKey, user, keys };
+  try {
+    return redacted(assembled, place, context.redact ?? redact);
+  } catch (error) {
+    return { turn: withoutContent(assembled, place, error), tokensDropped: false, contentDropped: true };
+  }
+}
+
+type Place = Pick<Turn, 'trajectory' | 'threadKey' | 'user' | 'keys'>;
+
+function redacted(assembled: Assembled, place: Place, clean: typeof redact): Made {
+  const counts: Counts = {};
+  const request = requestWithUser(clean(assembled.request, counts), place.user);
+  const messages = assembled.choices.map((choice) => clean(choice.message, counts));
+  const spelled = Object.keys(counts).length > 0;
+  const hasTokens =
+    assembled.promptTokenIds !== undefined || assembled.choices.some((choice) => hasExactTokens(choice));
+  const { promptTokenIds, ...rest } = assembled;
+  const turn: Turn = {
+    ...rest,
+    ...place,
+    model: clean(assembled.model, counts),
+    error: clean(assembled.error, counts),
+    usage: clean(assembled.usage, counts),
+    request,
+    choices: assembled.choices.map((choice, i) => {
+      const message = messages[i] as Choice['message'];
+      return spelled ? { index: choice.index, message, finishReason: choice.finishReason } : { ...choice, message };
+    }),
+    ...(spelled || promptTokenIds === undefined ? {} : { promptTokenIds }),
+    redactions: counts,
+  };
+  return { turn, tokensDropped: spelled && hasTokens, contentDropped: false };
+}
+
+function hasExactTokens(choice: Choice): boolean {
+  return choice.tokenIds !== undefined || choice.logprobs !== undefined;
+}
+
+/** The request repeats the user's id; it must be the stored form there too. */
+function requestWithUser(request: Turn['request'], user: string | null): Turn['request'] {
+  return typeof request.user === 'string' && user !== null ? { ...request, user } : request;
+}
+
+function withoutContent(assembled: Assembled, place: Place, cause: unknown): Turn {
+  const { promptTokenIds: _, ...rest } = assembled;
+  return {
+    ...rest,
+    ...place,
+    request: {},
+    choices: [],
+    usage: null,
+    model: '',
+    // The cause is our own error, but its text could quote content.
+    error: `The content of this turn was not recorded, because redaction failed (${cause instanceof Error ? cause.name : 'unknown'}).`,
+    redactions: {},
+  };
+}
+
+/** A signal fit to write. Its identity stays the same for the same sender, so repeats still replace each other. */
+export function makeSignal(signal: Signal, secret: string): { signal: Signal; counts: Counts } {
+  const counts: Counts = {};
+  const clean = {
+    ...signal,
+    identity: personId(signal.identity, secret),
+    target: { ...signal.target, id: personId(signal.target.id, secret) },
+    name: redact(signal.name, counts),
+    unit: redact(signal.unit, counts),
+    user: signal.user === null ? null : personId(signal.user, secret),
+    comment: redact(signal.comment, counts),
+    correction: redact(signal.correction, counts),
+  };
+  return { signal: clean, counts };
+}
+
+export function makeAttachment(attachment: Attachment, secret: string): Attachment {
+  return {
+    ...attachment,
+    key: personId(attachment.key, secret),
+    trajectory: attachment.trajectory === null ? null : personId(attachment.trajectory, secret),
+  };
+}

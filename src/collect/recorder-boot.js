@@ -1,0 +1,6 @@
+// A worker thread starts as plain JavaScript whatever started its parent (pawl, tsx, vitest), so it makes TypeScript
+// readable for itself and then becomes recorder-worker.ts.
+import { register } from 'tsx/esm/api';
+
+register();
+await import('./recorder-worker.ts');

@@ -1,0 +1,266 @@
+/**
+ * The worker thread of recording: exchanges in, turns journalled, journal pumped into the database. It reads one
+ * message at a time, gives way between exchanges so that disk and database work goes on, and reports progress back once
+ * per turn of its event loop. Started by recorder.ts through recorder-boot.js; nothing else imports it.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parentPort, workerData } from 'node:worker_threads';
+import type { Exchange } from './exchange.ts';
+import { type Appended, type Journal, openJournal, segmentPath } from './journal.ts';
+import { scanRecords } from './journal-record.ts';
+import { makeAttachment, makeSignal, makeTurn } from './make-turn.ts';
+import { startPump } from './pump.ts';
+import {
+  type DropReason,
+  type FromWorker,
+  type Head,
+  noCounts,
+  type SignalEntry,
+  type ToWorker,
+  type WorkerCounts,
+  type WorkerData,
+} from './recorder.ts';
+import type { JournalEntry } from './signal.ts';
+import type { OpenSink, Sink } from './sink.ts';
+import { createThreader, type ThreadPoint } from './thread.ts';
+import { uuidv7 } from './uuid.ts';
+
+/** How long the event loop may be held by parsing before disk and database get their turn. */
+const SLICE_MS = 5;
+const REPORT_MS = 250;
+const THREAD_MEMORY_MS = 60 * 60 * 1000;
+/** Journal read back at a start so that conversations under way are recognised. */
+const SEED_SEGMENTS = 2;
+
+const options = workerData as WorkerData;
+const port = parentPort;
+if (port === null) throw new Error('recorder-worker.ts runs as a worker thread of recorder.ts, not by itself.');
+const post = (message: FromWorker) => port.postMessage(message);
+
+const journal = await openJournal({
+  folder: join(options.home, 'journal'),
+  ...(options.journalBytes === null ? {} : { maxBytes: options.journalBytes }),
+  ...(options.segmentBytes === null ? {} : { segmentBytes: options.segmentBytes }),
+});
+const threader = createThreader({ secret: options.secret, idleMs: THREAD_MEMORY_MS });
+threader.seed(await recentThreads(journal));
+
+const pump = await startPump({
+  journal,
+  openSink,
+  onDamage: ({ segment, offset, bytes }) =>
+    problem(`Journal segment ${segment} is damaged at byte ${offset}: ${bytes} bytes were skipped.`),
+  onProblem: problem,
+});
+
+const dropped = { ...noCounts().dropped };
+const redactions: Record<string, number> = {};
+let journalled = 0;
+let tokensDropped = 0;
+let contentDropped = 0;
+
+const inbox: Exchange[] = [];
+let working = false;
+let unfinished = 0; // appends and exchanges not settled yet
+const finishedSince = { exchanges: 0, bytes: 0 };
+let reporting = false;
+let lastReport = '';
+
+port.on('message', (message: ToWorker) => {
+  switch (message.kind) {
+    case 'exchanges':
+      for (const exchange of unpack(message.heads, message.bytes)) inbox.push(exchange);
+      if (!working) {
+        working = true;
+        void work();
+      }
+      break;
+    case 'signal':
+      void signal(message.entry).then((result) => post({ kind: 'signalled', ticket: message.ticket, result }));
+      break;
+    case 'drain':
+      void drain(message.timeoutMs).then((done) => {
+        report();
+        post({ kind: 'drained', ticket: message.ticket, done });
+      });
+      break;
+    case 'close':
+      void close();
+      break;
+    default:
+      message satisfies never;
+  }
+});
+const timer = setInterval(() => {
+  const now = JSON.stringify(counts());
+  if (now !== lastReport) report();
+}, REPORT_MS);
+post({ kind: 'ready' });
+
+function* unpack(heads: string, bytes: ArrayBuffer): Generator<Exchange> {
+  let at = 0;
+  for (const { lengths, ...head } of JSON.parse(heads) as Head[]) {
+    const requestBody = new Uint8Array(bytes, at, lengths[0]);
+    const answer = new Uint8Array(bytes, at + lengths[0], lengths[1]);
+    at += lengths[0] + lengths[1];
+    yield { ...head, requestBody, responseChunks: [answer] };
+  }
+}
+
+async function work(): Promise<void> {
+  let since = performance.now();
+  for (let next = 0; next < inbox.length; ) {
+    take(inbox[next++] as Exchange);
+    if (performance.now() - since > SLICE_MS) {
+      inbox.splice(0, next); // let go of their bytes
+      next = 0;
+      await new Promise(setImmediate);
+      since = performance.now();
+    }
+  }
+  inbox.length = 0;
+  working = false;
+}
+
+function take(exchange: Exchange): void {
+  const bytes = exchange.requestBody.byteLength + (exchange.responseChunks[0]?.byteLength ?? 0);
+  const finish = (reason: DropReason | null) => {
+    if (reason === null) journalled++;
+    else dropped[reason]++;
+    finishedSince.exchanges++;
+    finishedSince.bytes += bytes;
+    reportSoon();
+  };
+  let entry: JournalEntry;
+  let payload: string;
+  try {
+    const made = makeTurn(exchange, { threader, secret: options.secret, now: Date.now(), newId: uuidv7 });
+    for (const [kind, n] of Object.entries(made.turn.redactions)) redactions[kind] = (redactions[kind] ?? 0) + n;
+    if (made.tokensDropped) tokensDropped++;
+    if (made.contentDropped) contentDropped++;
+    entry = { kind: 'turn', turn: made.turn };
+    payload = JSON.stringify(entry);
+  } catch (error) {
+    // No content in the message: it has not been redacted.
+    problem(`Turn ${exchange.id} could not be recorded (${error instanceof Error ? error.name : 'unknown error'}).`);
+    finish('broken');
+    return;
+  }
+  void append(entry, payload).then((result) => finish(dropReason(result)));
+}
+
+async function append(entry: JournalEntry, payload: string): Promise<Appended> {
+  unfinished++;
+  const result = await journal.append(payload);
+  unfinished--;
+  if (result.kind === 'journalled') pump.offer(entry, result.start, result.end);
+  return result;
+}
+
+function dropReason(result: Appended): DropReason | null {
+  if (result.kind === 'journalled') return null;
+  return result.kind === 'full' ? 'journal-full' : 'disk';
+}
+
+async function signal(raw: SignalEntry): Promise<'journalled' | 'full' | 'failed'> {
+  let entry: JournalEntry;
+  try {
+    if (raw.kind === 'signal') {
+      const made = makeSignal(raw.signal, options.secret);
+      for (const [kind, n] of Object.entries(made.counts)) redactions[kind] = (redactions[kind] ?? 0) + n;
+      entry = { kind: 'signal', signal: made.signal };
+    } else entry = { kind: 'attachment', attachment: makeAttachment(raw.attachment, options.secret) };
+  } catch {
+    return 'failed';
+  }
+  const result = await append(entry, JSON.stringify(entry));
+  if (result.kind === 'journalled') journalled++;
+  reportSoon();
+  return result.kind;
+}
+
+async function openSink(): Promise<Sink> {
+  const module = (await import(options.sinkModule)) as { openSink: OpenSink };
+  const sink = await module.openSink({ home: options.home, databaseUrl: options.databaseUrl });
+  try {
+    threader.seed((await sink.threads?.(Date.now() - THREAD_MEMORY_MS)) ?? []);
+  } catch (error) {
+    problem(`Recent conversations could not be read, so some will begin a new trajectory: ${String(error)}.`);
+  }
+  return sink;
+}
+
+async function recentThreads(from: Journal): Promise<ThreadPoint[]> {
+  const points: ThreadPoint[] = [];
+  const since = Date.now() - THREAD_MEMORY_MS;
+  for (const { segment } of from.segments().slice(-SEED_SEGMENTS)) {
+    for (const { payload } of scanRecords(await readFile(segmentPath(from.folder, segment)), true).records) {
+      const entry = JSON.parse(payload) as JournalEntry;
+      if (entry.kind !== 'turn' || entry.turn.threadKey === null) continue;
+      const at = entry.turn.startedAt + entry.turn.latencyMs;
+      if (at >= since) points.push({ threadKey: entry.turn.threadKey, trajectory: entry.turn.trajectory, at });
+    }
+  }
+  return points;
+}
+
+async function quiet(timeoutMs: number): Promise<boolean> {
+  const until = Date.now() + timeoutMs;
+  while ((working || unfinished > 0) && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
+  return !working && unfinished === 0;
+}
+
+async function drain(timeoutMs: number): Promise<boolean> {
+  const until = Date.now() + timeoutMs;
+  return (await quiet(timeoutMs)) && (await pump.settled(until - Date.now()));
+}
+
+async function close(): Promise<void> {
+  await quiet(Number.POSITIVE_INFINITY);
+  await pump.stop();
+  await journal.close();
+  clearInterval(timer);
+  report();
+  post({ kind: 'closed' });
+  port?.close(); // nothing keeps the thread after this
+}
+
+function reportSoon(): void {
+  if (reporting) return;
+  reporting = true;
+  setImmediate(() => {
+    reporting = false;
+    report();
+  });
+}
+
+function report(): void {
+  const now = counts();
+  lastReport = JSON.stringify(now);
+  post({ kind: 'progress', exchanges: finishedSince.exchanges, bytes: finishedSince.bytes, counts: now });
+  finishedSince.exchanges = 0;
+  finishedSince.bytes = 0;
+}
+
+function counts(): WorkerCounts {
+  const { stored, refused, corrupt, lagMs, up } = pump.stats();
+  return {
+    journalBytes: journal.bytes(),
+    recorded: stored,
+    journalled,
+    dropped,
+    redactions,
+    tokensDropped,
+    contentDropped,
+    corrupt,
+    refused,
+    sinkLagMs: lagMs,
+    sinkUp: up,
+    diskOk: journal.healthy(),
+  };
+}
+
+function problem(message: string): void {
+  post({ kind: 'problem', message });
+}

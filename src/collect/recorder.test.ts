@@ -1,0 +1,193 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { bytes, chat, exchange } from './fixtures/exchange.ts';
+import { stored } from './fixtures/file-sink.ts';
+import { type Recorder, type RecorderOptions, startRecorder } from './recorder.ts';
+import type { Signal } from './signal.ts';
+import { uuidv7 } from './uuid.ts';
+
+let home: string;
+let recorder: Recorder | null;
+const sinkModule = new URL('./fixtures/file-sink.ts', import.meta.url).href;
+const start = async (options: Partial<RecorderOptions> = {}) => {
+  recorder = await startRecorder({ home, databaseUrl: null, sinkModule, ...options });
+  return recorder;
+};
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'pawl-recorder-'));
+  recorder = null;
+});
+afterEach(async () => {
+  await recorder?.close();
+  await rm(home, { recursive: true, force: true });
+});
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+function feedback(fields: Partial<Signal> = {}): Signal {
+  return {
+    id: uuidv7(),
+    identity: 'vote:t1:alice',
+    agent: 'support-desk',
+    target: { kind: 'trajectory', id: 't1' },
+    kind: 'feedback',
+    name: 'vote',
+    value: 1,
+    unit: null,
+    user: 'alice',
+    comment: null,
+    correction: null,
+    at: 1,
+    receivedAt: 2,
+    ...fields,
+  };
+}
+
+describe('the recorder', () => {
+  test('puts an exchange into the database through the journal, redacted', async () => {
+    const recorder = await start();
+    const given = chat([{ role: 'user', content: 'I am bob@example.com' }], 'Hello bob@example.com', {
+      user: 'bob@example.com',
+    });
+    expect(recorder.record(given)).toBe(true);
+    expect(await recorder.drain(60_000)).toBe(true);
+    const [entry] = await stored(home);
+    if (entry?.kind !== 'turn') throw new Error('no turn');
+    expect(entry.turn.id).toBe(given.id);
+    expect(entry.turn.request.messages).toEqual([{ role: 'user', content: 'I am [email]' }]);
+    expect(entry.turn.choices[0]?.message.content).toBe('Hello [email]');
+    expect(entry.turn.user).toMatch(/^u_[\w-]{27}$/);
+    expect(entry.turn.redactions).toEqual({ email: 2 });
+    expect(recorder.stats()).toMatchObject({
+      queueDepth: 0,
+      queueBytes: 0,
+      recorded: 1,
+      journalled: 1,
+      redactions: { email: 2 },
+      sinkUp: true,
+      diskOk: true,
+    });
+  });
+
+  test('joins a conversation that is continued, also after a restart', async () => {
+    const first = await start();
+    first.record(chat([{ role: 'user', content: 'Hello' }], 'Hi', { startedAt: Date.now() }));
+    await first.drain(60_000);
+    await first.close();
+    const second = await start();
+    second.record(
+      chat(
+        [
+          { role: 'user', content: 'Hello' },
+          { role: 'assistant', content: 'Hi' },
+          { role: 'user', content: 'Where is my order?' },
+        ],
+        'On its way.',
+      ),
+    );
+    await second.drain(60_000);
+    const entries = await stored(home);
+    const ids = entries.map((entry) => (entry.kind === 'turn' ? entry.turn.trajectory : ''));
+    expect(ids).toHaveLength(2);
+    expect(ids[0]).toBe(ids[1]);
+  });
+
+  test('acknowledges a signal once it is journalled, with comment and user made safe', async () => {
+    const recorder = await start();
+    const signal = feedback({ comment: 'call me at eve@example.com', user: 'eve@example.com' });
+    expect(await recorder.signal({ kind: 'signal', signal })).toBe('journalled');
+    await recorder.drain(60_000);
+    const [entry] = await stored(home);
+    if (entry?.kind !== 'signal') throw new Error('no signal');
+    expect(entry.signal.comment).toBe('call me at [email]');
+    expect(entry.signal.user).toMatch(/^u_/);
+  });
+
+  test('keeps taking exchanges while the database is away and delivers each exactly once afterwards', async () => {
+    await writeFile(join(home, 'down'), '');
+    const recorder = await start({ segmentBytes: 10_000 });
+    const given = Array.from({ length: 200 }, () => exchange());
+    for (const one of given) expect(recorder.record(one)).toBe(true);
+    await until(() => recorder.stats().queueDepth === 0 && !recorder.stats().sinkUp);
+    expect(recorder.stats()).toMatchObject({ journalled: 200, recorded: 0 });
+    expect(recorder.stats().sinkLagMs).toBeGreaterThanOrEqual(0);
+    await rm(join(home, 'down'));
+    expect(await recorder.drain(60_000)).toBe(true);
+    const ids = (await stored(home)).map((entry) => (entry.kind === 'turn' ? entry.turn.id : ''));
+    expect(ids).toEqual(given.map((one) => one.id));
+    await recorder.close();
+    expect((await readdir(join(home, 'journal'))).filter((name) => name.endsWith('.journal')).length).toBeLessThan(3);
+  });
+
+  test('drops the newest exchanges beyond the queue and counts them', async () => {
+    const recorder = await start({ queueLength: 10 });
+    const taken = Array.from({ length: 25 }, () => recorder.record(exchange()));
+    expect(taken.filter(Boolean)).toHaveLength(10);
+    expect(recorder.stats().dropped['queue-full']).toBe(15);
+    await recorder.drain(60_000);
+    expect(await stored(home)).toHaveLength(10);
+    expect(recorder.record(exchange())).toBe(true);
+  });
+
+  test('bounds the queue by bytes as well', async () => {
+    const recorder = await start({ queueBytes: 100_000 });
+    const big = () => exchange({ responseChunks: [new Uint8Array(40_000)] });
+    expect([recorder.record(big()), recorder.record(big()), recorder.record(big())]).toEqual([true, true, false]);
+  });
+
+  test('says full and counts when the journal may not grow any further', async () => {
+    await writeFile(join(home, 'down'), '');
+    const recorder = await start({ journalBytes: 20_000 });
+    for (let i = 0; i < 100; i++) recorder.record(exchange());
+    await until(() => recorder.stats().queueDepth === 0);
+    const { journalled, dropped, journalBytes } = recorder.stats();
+    expect(journalled + dropped['journal-full']).toBe(100);
+    expect(dropped['journal-full']).toBeGreaterThan(0);
+    expect(journalBytes).toBeLessThanOrEqual(20_000);
+    const huge = feedback({ comment: 'x'.repeat(30_000) });
+    expect(await recorder.signal({ kind: 'signal', signal: huge })).toBe('full');
+    await rm(join(home, 'down'));
+    expect(await recorder.drain(60_000)).toBe(true);
+    expect(await stored(home)).toHaveLength(journalled);
+    expect(await recorder.signal({ kind: 'signal', signal: feedback() })).toBe('journalled');
+  });
+
+  test('starts its worker again when it dies, and loses nothing that was journalled', async () => {
+    await writeFile(join(home, 'crash'), '');
+    const recorder = await start();
+    for (let i = 0; i < 20; i++) recorder.record(exchange());
+    await until(() => recorder.stats().restarts === 1);
+    const { journalled, dropped } = recorder.stats();
+    expect(journalled + dropped.crash).toBe(20);
+    recorder.record(exchange());
+    await until(() => recorder.stats().recorded >= journalled + 1);
+    expect((await stored(home)).length).toBeGreaterThanOrEqual(journalled + 1);
+  });
+
+  test('does not touch the caller’s buffers, even when many share one', async () => {
+    const recorder = await start();
+    const pool = Buffer.concat([bytes('{"messages":[]}'), bytes('{"choices":[]}'), bytes('rest')]);
+    recorder.record(exchange({ requestBody: pool.subarray(0, 15), responseChunks: [pool.subarray(15, 29)] }));
+    await recorder.drain(60_000);
+    expect(pool.toString('utf8', 29)).toBe('rest');
+    const [entry] = await stored(home);
+    expect(entry?.kind === 'turn' && entry.turn.request).toEqual({ messages: [] });
+  });
+
+  test('takes nothing after it was closed', async () => {
+    const recorder = await start();
+    await recorder.close();
+    expect(recorder.record(exchange())).toBe(false);
+    expect(recorder.stats().dropped.closed).toBe(1);
+    expect(await recorder.signal({ kind: 'signal', signal: feedback() })).toBe('failed');
+  });
+
+  test('says why when it cannot start', async () => {
+    await writeFile(join(home, 'journal'), 'a file where the folder should be');
+    await expect(start()).rejects.toThrow(/The recorder could not start/);
+  });
+});

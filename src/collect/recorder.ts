@@ -1,0 +1,332 @@
+/**
+ * The main thread's side of recording: takes finished exchanges without ever waiting, copies their bytes once into one
+ * buffer, and hands that over to the worker thread (recorder-worker.ts), which does all the work. The queue between
+ * the two is bounded by count and by bytes; over it the newest exchange is dropped and counted. A worker that dies is
+ * started again; what it had not acknowledged is counted as lost.
+ *
+ * Bytes are copied, never transferred as they are: network buffers are slices of larger ones that others still use.
+ */
+import { Worker } from 'node:worker_threads';
+import { type Exchange, exchangeBytes } from './exchange.ts';
+import { loadSecret } from './person.ts';
+import type { JournalEntry } from './signal.ts';
+
+export type SignalEntry = Exclude<JournalEntry, { kind: 'turn' }>;
+/** `failed`: the disk did not take it, or the worker died first. */
+export type Signalled = 'journalled' | 'full' | 'failed';
+
+export const dropReasons = ['queue-full', 'journal-full', 'disk', 'broken', 'crash', 'closed'] as const;
+export type DropReason = (typeof dropReasons)[number];
+
+export type RecorderStats = {
+  /** Exchanges handed over and not yet journalled, and their bytes. */
+  readonly queueDepth: number;
+  readonly queueBytes: number;
+  readonly journalBytes: number;
+  /** Entries the database has taken. */
+  readonly recorded: number;
+  readonly journalled: number;
+  readonly dropped: Readonly<Record<DropReason, number>>;
+  /** Pieces of personal data replaced, by kind. */
+  readonly redactions: Readonly<Record<string, number>>;
+  /** Turns whose exact token ids were left out because their text was redacted. */
+  readonly tokensDropped: number;
+  /** Turns kept without content because redaction failed. */
+  readonly contentDropped: number;
+  /** Damaged places skipped in the journal. */
+  readonly corrupt: number;
+  /** Entries the database refused for good (journal/rejected.jsonl). */
+  readonly refused: number;
+  readonly restarts: number;
+  readonly sinkLagMs: number;
+  readonly sinkUp: boolean;
+  readonly diskOk: boolean;
+};
+
+export type Recorder = {
+  /** False: dropped, and counted. Returns at once. */
+  record(exchange: Exchange): boolean;
+  /** Resolves after the entry is on disk, or with why it is not. */
+  signal(entry: SignalEntry): Promise<Signalled>;
+  stats(): RecorderStats;
+  /** Waits until everything is in the database; false when that took longer than `timeoutMs`. */
+  drain(timeoutMs: number): Promise<boolean>;
+  /** Journals what is queued and stops. What the database has not taken stays in the journal. */
+  close(): Promise<void>;
+};
+
+export type RecorderOptions = {
+  readonly home: string;
+  readonly databaseUrl: string | null;
+  /** Most exchanges waiting for the worker, and most bytes of them. */
+  readonly queueLength?: number;
+  readonly queueBytes?: number;
+  /** Most bytes of journal on disk. */
+  readonly journalBytes?: number;
+  readonly segmentBytes?: number;
+  /** URL of a module that exports `openSink` (sink.ts). */
+  readonly sinkModule?: string;
+  readonly log?: { warn(details: object, message: string): void };
+};
+
+/** What crosses the threads. */
+export type WorkerData = {
+  readonly home: string;
+  readonly databaseUrl: string | null;
+  readonly secret: string;
+  readonly journalBytes: number | null;
+  readonly segmentBytes: number | null;
+  readonly sinkModule: string;
+};
+export type ToWorker =
+  /** `heads`: JSON of each exchange without its bytes, with [request, answer] lengths into `bytes`. */
+  | { readonly kind: 'exchanges'; readonly heads: string; readonly bytes: ArrayBuffer }
+  | { readonly kind: 'signal'; readonly ticket: number; readonly entry: SignalEntry }
+  | { readonly kind: 'drain'; readonly ticket: number; readonly timeoutMs: number }
+  | { readonly kind: 'close' };
+export type Head = Omit<Exchange, 'requestBody' | 'responseChunks'> & { readonly lengths: readonly [number, number] };
+export type WorkerCounts = Omit<RecorderStats, 'queueDepth' | 'queueBytes' | 'restarts'>;
+export type FromWorker =
+  | { readonly kind: 'ready' }
+  /** Exchanges done with since the last message, journalled or dropped. */
+  | { readonly kind: 'progress'; readonly exchanges: number; readonly bytes: number; readonly counts: WorkerCounts }
+  | { readonly kind: 'signalled'; readonly ticket: number; readonly result: Signalled }
+  | { readonly kind: 'drained'; readonly ticket: number; readonly done: boolean }
+  | { readonly kind: 'problem'; readonly message: string }
+  | { readonly kind: 'closed' };
+
+/** Handed over early when this much has come together; else at the end of the event loop's turn. */
+const HAND_OVER_BYTES = 1024 * 1024;
+const CLOSE_MS = 15_000;
+
+export async function startRecorder(options: RecorderOptions): Promise<Recorder> {
+  const queueLength = options.queueLength ?? 20_000;
+  const queueBytes = options.queueBytes ?? 256 * 1024 * 1024;
+  const workerData: WorkerData = {
+    home: options.home,
+    databaseUrl: options.databaseUrl,
+    secret: await loadSecret(options.home),
+    journalBytes: options.journalBytes ?? null,
+    segmentBytes: options.segmentBytes ?? null,
+    sinkModule: options.sinkModule ?? new URL('../store/sink.ts', import.meta.url).href,
+  };
+
+  let worker: Worker | null = null;
+  let pending: { exchange: Exchange; bytes: number }[] = []; // not handed over yet
+  let pendingBytes = 0;
+  let scheduled = false;
+  const sent = { exchanges: 0, bytes: 0 }; // handed over, not acknowledged
+  let counts = noCounts();
+  let before = noCounts(); // what workers that died had counted
+  const lost: Partial<Record<DropReason, number>> = {};
+  let restarts = 0;
+  let backoffMs = 100;
+  let closing = false;
+  let nextTicket = 1;
+  const tickets = new Map<number, (message: FromWorker | null) => void>(); // null: the worker died
+
+  const drop = (reason: DropReason, n = 1) => {
+    lost[reason] = (lost[reason] ?? 0) + n;
+  };
+
+  function handOver(): void {
+    scheduled = false;
+    if (worker === null || pending.length === 0) return;
+    const bytes = new ArrayBuffer(pendingBytes);
+    const target = new Uint8Array(bytes);
+    let at = 0;
+    const heads: Head[] = [];
+    for (const { exchange } of pending) {
+      const { requestBody, responseChunks, ...head } = exchange;
+      target.set(requestBody, at);
+      at += requestBody.byteLength;
+      const answer = at;
+      for (const chunk of responseChunks) {
+        target.set(chunk, at);
+        at += chunk.byteLength;
+      }
+      heads.push({ ...head, lengths: [requestBody.byteLength, at - answer] });
+    }
+    // JSON costs a third of what structured clone takes for these small objects.
+    worker.postMessage({ kind: 'exchanges', heads: JSON.stringify(heads), bytes } satisfies ToWorker, [bytes]);
+    sent.exchanges += pending.length;
+    sent.bytes += pendingBytes;
+    pending = [];
+    pendingBytes = 0;
+  }
+
+  /** Resolves once the worker can take exchanges. */
+  function begin(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const started = new Worker(new URL('./recorder-boot.js', import.meta.url), { workerData, name: 'recorder' });
+      let failure: unknown = null;
+      started.on('message', (message: FromWorker) => {
+        switch (message.kind) {
+          case 'ready':
+            worker = started;
+            backoffMs = 100;
+            handOver();
+            resolve();
+            break;
+          case 'progress':
+            sent.exchanges -= message.exchanges;
+            sent.bytes -= message.bytes;
+            counts = message.counts;
+            break;
+          case 'signalled':
+          case 'drained':
+            tickets.get(message.ticket)?.(message);
+            tickets.delete(message.ticket);
+            break;
+          case 'problem':
+            options.log?.warn({}, message.message);
+            break;
+          case 'closed':
+            break;
+          default:
+            message satisfies never;
+        }
+      });
+      started.on('error', (error) => {
+        failure = error;
+      });
+      started.on('exit', (code) => {
+        const first = worker === null && restarts === 0;
+        worker = null;
+        before = addCounts(before, counts);
+        counts = { ...noCounts(), sinkUp: counts.sinkUp, journalBytes: counts.journalBytes };
+        drop(closing ? 'closed' : 'crash', sent.exchanges);
+        sent.exchanges = 0;
+        sent.bytes = 0;
+        for (const settle of tickets.values()) settle(null);
+        tickets.clear();
+        if (closing) return;
+        const reason = failure ?? `exit code ${code}`;
+        if (first) {
+          reject(new Error(`The recorder could not start: ${String(reason)}.`, { cause: failure }));
+          return;
+        }
+        restarts++;
+        options.log?.warn({ err: failure }, `The recorder stopped (${String(reason)}); it is started again.`);
+        setTimeout(() => {
+          // A start that fails comes back here through its own exit.
+          if (!closing) begin().catch(() => {});
+        }, backoffMs).unref();
+        backoffMs = Math.min(5000, backoffMs * 2);
+      });
+    });
+  }
+
+  function ask(make: (ticket: number) => ToWorker): Promise<FromWorker | null> {
+    if (worker === null || closing) return Promise.resolve(null);
+    const ticket = nextTicket++;
+    return new Promise((resolve) => {
+      tickets.set(ticket, resolve);
+      worker?.postMessage(make(ticket));
+    });
+  }
+
+  await begin();
+
+  return {
+    record(exchange) {
+      const bytes = exchangeBytes(exchange);
+      if (closing) {
+        drop('closed');
+        return false;
+      }
+      if (sent.exchanges + pending.length >= queueLength || sent.bytes + pendingBytes + bytes > queueBytes) {
+        drop('queue-full');
+        return false;
+      }
+      pending.push({ exchange, bytes });
+      pendingBytes += bytes;
+      if (pendingBytes >= HAND_OVER_BYTES) handOver();
+      else if (!scheduled) {
+        scheduled = true;
+        setImmediate(handOver);
+      }
+      return true;
+    },
+
+    async signal(entry) {
+      const answer = await ask((ticket) => ({ kind: 'signal', ticket, entry }));
+      return answer?.kind === 'signalled' ? answer.result : 'failed';
+    },
+
+    stats() {
+      const sum = addCounts(before, counts);
+      const dropped = { ...sum.dropped };
+      for (const reason of dropReasons) dropped[reason] += lost[reason] ?? 0;
+      return {
+        ...sum,
+        dropped,
+        queueDepth: sent.exchanges + pending.length,
+        queueBytes: sent.bytes + pendingBytes,
+        restarts,
+        sinkLagMs: counts.sinkLagMs,
+        sinkUp: counts.sinkUp,
+        diskOk: counts.diskOk,
+        journalBytes: counts.journalBytes,
+      };
+    },
+
+    async drain(timeoutMs) {
+      handOver();
+      const answer = await ask((ticket) => ({ kind: 'drain', ticket, timeoutMs }));
+      return answer?.kind === 'drained' && answer.done;
+    },
+
+    async close() {
+      if (closing) return;
+      handOver();
+      closing = true;
+      drop('closed', pending.length);
+      pending = [];
+      pendingBytes = 0;
+      const last = worker as Worker | null;
+      if (last === null) return;
+      const exited = new Promise<void>((resolve) => last.once('exit', () => resolve()));
+      last.postMessage({ kind: 'close' } satisfies ToWorker);
+      // A database that hangs must not keep the process: what is journalled is safe.
+      const timer = setTimeout(() => void last.terminate(), CLOSE_MS);
+      await exited;
+      clearTimeout(timer);
+    },
+  };
+}
+
+export function noCounts(): WorkerCounts {
+  return {
+    journalBytes: 0,
+    recorded: 0,
+    journalled: 0,
+    dropped: Object.fromEntries(dropReasons.map((reason) => [reason, 0])) as Record<DropReason, number>,
+    redactions: {},
+    tokensDropped: 0,
+    contentDropped: 0,
+    corrupt: 0,
+    refused: 0,
+    sinkLagMs: 0,
+    sinkUp: true,
+    diskOk: true,
+  };
+}
+
+function addCounts(a: WorkerCounts, b: WorkerCounts): WorkerCounts {
+  const dropped = { ...a.dropped };
+  for (const reason of dropReasons) dropped[reason] += b.dropped[reason];
+  const redactions = { ...a.redactions };
+  for (const [kind, n] of Object.entries(b.redactions)) redactions[kind] = (redactions[kind] ?? 0) + n;
+  return {
+    ...b,
+    recorded: a.recorded + b.recorded,
+    journalled: a.journalled + b.journalled,
+    dropped,
+    redactions,
+    tokensDropped: a.tokensDropped + b.tokensDropped,
+    contentDropped: a.contentDropped + b.contentDropped,
+    corrupt: a.corrupt + b.corrupt,
+    refused: a.refused + b.refused,
+  };
+}

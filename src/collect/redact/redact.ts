@@ -1,0 +1,95 @@
+/**
+ * Personal data out of a whole JSON value, before anything is written: every string, every key, and numbers that are
+ * card numbers. A string that is itself JSON (tool arguments, tool results) is taken apart and put together again, so
+ * it stays valid JSON and an escape cannot hide an address. Base64 `data:` URLs are not text and are left alone.
+ * What was not changed is returned as it was, byte for byte.
+ */
+import { isObject, MAX_DEPTH, parseUntrusted } from '../untrusted.ts';
+import { card } from './card.ts';
+import { email } from './email.ts';
+import { type Counts, findAll, type Redactor, replaceSpans } from './redactor.ts';
+import { secret } from './secret.ts';
+
+/** Secrets first: where a secret and an address overlap (a password before '@host'), the earlier start decides. */
+export const redactors: readonly Redactor[] = [secret, email, card];
+
+/** JSON inside JSON inside JSON: agents do that twice at most. */
+const MAX_NESTING = 4;
+
+export function redact<T>(value: T, counts: Counts, using: readonly Redactor[] = redactors): T {
+  return walk(value, { counts, using, nesting: 0 }, 0) as T;
+}
+
+export function hasPersonalData(text: string, using: readonly Redactor[] = redactors): boolean {
+  return findAll(text, using).length > 0;
+}
+
+type Context = { readonly counts: Counts; readonly using: readonly Redactor[]; readonly nesting: number };
+
+function walk(value: unknown, context: Context, depth: number): unknown {
+  if (typeof value === 'string') return value.length < 6 ? value : redactText(value, context);
+  if (typeof value === 'number') return redactNumber(value, context);
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth > MAX_DEPTH) throw new Error(`The value is nested deeper than ${MAX_DEPTH}, so it cannot be redacted.`);
+  if (Array.isArray(value)) {
+    let changed: unknown[] | null = null;
+    for (let i = 0; i < value.length; i++) {
+      const item = walk(value[i], context, depth + 1);
+      if (item !== value[i]) {
+        changed ??= [...value];
+        changed[i] = item;
+      }
+    }
+    return changed ?? value;
+  }
+  return walkObject(value as Record<string, unknown>, context, depth);
+}
+
+function walkObject(object: Record<string, unknown>, context: Context, depth: number): unknown {
+  let changed = false;
+  const entries: [string, unknown][] = [];
+  for (const key in object) {
+    const before = object[key];
+    const item = walk(before, context, depth + 1);
+    const name = key.length < 6 ? key : redactText(key, context);
+    if (item !== before || name !== key) changed = true;
+    entries.push([name, item]);
+  }
+  if (!changed) return object;
+  const seen = new Set<string>();
+  for (const entry of entries) {
+    // Two addresses as keys become `[email]` and `[email] 2`: neither entry is lost.
+    let name = entry[0];
+    for (let n = 2; seen.has(name); n++) name = `${entry[0]} ${n}`;
+    seen.add(name);
+    entry[0] = name;
+  }
+  return Object.fromEntries(entries);
+}
+
+function redactText(text: string, context: Context): string {
+  if (text.startsWith('data:') && /^data:[^,]{0,200};base64,/.test(text)) return text;
+  const spans = findAll(text, context.using);
+  if (looksLikeJson(text) && (spans.length > 0 || text.includes('\\')) && context.nesting < MAX_NESTING) {
+    const inner = parseUntrusted(text);
+    if (isObject(inner) || Array.isArray(inner)) {
+      const redacted = walk(inner, { ...context, nesting: context.nesting + 1 }, 0);
+      if (redacted !== inner) return JSON.stringify(redacted);
+      if (spans.length === 0) return text;
+    }
+  }
+  return spans.length === 0 ? text : replaceSpans(text, spans, context.counts);
+}
+
+function looksLikeJson(text: string): boolean {
+  const first = text.trimStart()[0];
+  return first === '{' || first === '[' || first === '"';
+}
+
+/** A number large enough to be a card. */
+function redactNumber(value: number, context: Context): unknown {
+  if (value < 1e12 || !Number.isSafeInteger(value)) return value;
+  const spans = findAll(String(value), context.using);
+  if (spans.length === 0) return value;
+  return replaceSpans(String(value), spans, context.counts);
+}

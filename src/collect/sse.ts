@@ -1,0 +1,51 @@
+/**
+ * Server-sent events as text → events, after the WHATWG rules (CR, LF or CRLF; comments; several `data:` lines per
+ * event), with two leniencies seen in the wild: the last event may lack its blank line, and lines that are no SSE field
+ * are counted, not fatal. Pure; the caller decodes the bytes, so a character split across chunks is no concern here.
+ */
+export type SseEvent = { readonly event: string; readonly data: readonly string[] };
+export type SseText = {
+  readonly events: readonly SseEvent[];
+  /** Lines that are no field and no comment. */
+  readonly strange: number;
+  /** The last event had no blank line after it: the stream may have been cut inside it. */
+  readonly open: boolean;
+};
+
+export function parseSse(text: string): SseText {
+  const events: SseEvent[] = [];
+  let strange = 0;
+  let name = '';
+  let data: string[] = [];
+  let at = 0;
+  let cr = text.indexOf('\r'); // the next one at or after `at`; looked up again only once passed, to stay linear
+  while (at < text.length) {
+    let end = text.indexOf('\n', at);
+    let next = end + 1;
+    if (end < 0) {
+      end = text.length;
+      next = end;
+    }
+    if (cr >= 0 && cr < at) cr = text.indexOf('\r', at);
+    if (cr >= 0 && cr < end) {
+      end = cr;
+      next = text.charCodeAt(cr + 1) === 10 ? cr + 2 : cr + 1;
+    }
+    if (end === at) {
+      if (data.length > 0) events.push({ event: name, data });
+      name = '';
+      data = [];
+    } else if (text.startsWith('data:', at)) {
+      data.push(text.slice(text.charCodeAt(at + 5) === 32 ? at + 6 : at + 5, end));
+    } else if (text.charCodeAt(at) !== 58 /* a comment */) {
+      const colon = text.indexOf(':', at);
+      const field = text.slice(at, colon >= 0 && colon < end ? colon : end);
+      if (field === 'event') name = text.slice(Math.min(colon + 1, end), end).trim();
+      else if (field !== 'id' && field !== 'retry' && field !== 'data') strange++;
+    }
+    at = next;
+  }
+  const open = data.length > 0;
+  if (open) events.push({ event: name, data });
+  return { events, strange, open };
+}

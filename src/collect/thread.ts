@@ -1,0 +1,164 @@
+/**
+ * Which trajectory a turn belongs to when the caller did not say: the one whose messages plus answer the new request
+ * begins with. Every message is folded into a hash chain, so "begins with" is one map lookup per earlier answer.
+ *
+ * A point is the end of an answer, waiting to be continued. States of a point: open (an answer ended here) → continued
+ * (a turn that got an answer of its own began here). The longest known prefix decides:
+ *   open       the turn joins that trajectory, and the point is continued;
+ *   continued  the turn is a branch (an edited message, a regenerated answer further up): a new trajectory;
+ *   none       a new conversation: a new trajectory.
+ * A turn that brought no answer (an error) joins but leaves the point open, so the caller's retry lands in the same
+ * trajectory. Any of `n` choices may be the one continued. Two conversations that are equal word for word share a key;
+ * their points queue under it and are handed out oldest first, which is right because nothing tells them apart.
+ *
+ * What is compared is what clients send back unchanged: role, text, tool calls (arguments as values, since SDKs
+ * re-serialise them), tool_call_id. Reasoning, refusal, annotations, names of parts and a leading <think> block are
+ * not. The chain starts from a secret, the agent and the user: keys are stored, and must not let anyone guess what was
+ * said, nor join two users' conversations. State is bounded; it only needs to outlive a user's pause.
+ */
+import { hash } from 'node:crypto';
+import type { Choice } from './turn.ts';
+import { isObject, parseUntrusted } from './untrusted.ts';
+
+/** One stored answer's end, as read back from the database or the journal. */
+export type ThreadPoint = { readonly threadKey: string; readonly trajectory: string; readonly at: number };
+
+export type Threader = {
+  /** Decides and remembers. `at` is the time now, `newId` is used when a new trajectory begins. */
+  place(turn: ThreadedTurn, at: number, newId: () => string): { trajectory: string; threadKey: string | null };
+  /** Points of earlier processes, oldest first; of each trajectory only the latest is open. */
+  seed(points: readonly ThreadPoint[]): void;
+  size(): number;
+};
+
+export type ThreadedTurn = {
+  readonly explicit: string | null;
+  readonly agent: string;
+  readonly user: string | null;
+  /** The request's `messages`; anything but a list means the turn cannot be threaded. */
+  readonly messages: unknown;
+  readonly choices: readonly Choice[];
+};
+
+export type ThreaderOptions = {
+  readonly secret: string;
+  readonly maxPoints?: number;
+  readonly idleMs?: number;
+};
+
+type Point = { open: string[]; at: number };
+/** Equal conversations waiting under one key; more than this many are not told apart any further. */
+const MAX_EQUAL = 64;
+
+export function createThreader(options: ThreaderOptions): Threader {
+  const maxPoints = options.maxPoints ?? 20_000;
+  const idleMs = options.idleMs ?? 60 * 60 * 1000;
+  const points = new Map<string, Point>(); // least recently touched first
+
+  function touch(key: string, at: number): Point {
+    const point = points.get(key) ?? { open: [], at };
+    points.delete(key);
+    points.set(key, point);
+    point.at = at;
+    return point;
+  }
+
+  function forget(now: number): void {
+    for (const [key, point] of points) {
+      if (points.size <= maxPoints && now - point.at <= idleMs) break;
+      points.delete(key);
+    }
+  }
+
+  function opened(key: string, trajectory: string, at: number): void {
+    const point = touch(key, at);
+    if (!point.open.includes(trajectory) && point.open.length < MAX_EQUAL) point.open.push(trajectory);
+  }
+
+  return {
+    place(turn, at, newId) {
+      forget(at);
+      if (!Array.isArray(turn.messages) || turn.messages.length === 0) {
+        return { trajectory: turn.explicit ?? newId(), threadKey: null };
+      }
+      let link = digest(JSON.stringify([options.secret, turn.agent, turn.user]));
+      let found: Point | undefined;
+      for (const message of turn.messages) {
+        link = digest(link + normalise(message));
+        // Only an answer can be a point; the last match is the longest.
+        if (isObject(message) && message.role === 'assistant') {
+          const point = points.get(link);
+          if (point !== undefined && at - point.at <= idleMs) found = point;
+        }
+      }
+      const trajectory = turn.explicit ?? found?.open[0] ?? newId();
+      const keys = turn.choices.map((choice) => digest(link + normalise(choice.message)));
+      if (keys.length > 0) {
+        if (found !== undefined) found.open = found.open.filter((id) => id !== trajectory);
+        for (const key of new Set(keys)) opened(key, trajectory, at);
+        forget(at);
+      }
+      return { trajectory, threadKey: keys[0] ?? null };
+    },
+    seed(seeds) {
+      const latest = new Map<string, string>();
+      for (const { threadKey, trajectory } of seeds) latest.set(trajectory, threadKey);
+      for (const { threadKey, trajectory, at } of seeds) {
+        if (latest.get(trajectory) === threadKey) opened(threadKey, trajectory, at);
+        else touch(threadKey, at);
+      }
+    },
+    size: () => points.size,
+  };
+}
+
+function digest(text: string): string {
+  return hash('sha256', text, 'base64url').slice(0, 22); // 128 bits
+}
+
+/** A message as one string; equal strings mean the client would consider the messages the same. */
+export function normalise(message: unknown): string {
+  if (!isObject(message)) return JSON.stringify(message) ?? 'null';
+  const role = message.role;
+  let text = contentText(message.content);
+  if (role === 'assistant') text = withoutThinking(text);
+  const calls = Array.isArray(message.tool_calls) ? message.tool_calls.map(normaliseCall) : [];
+  const legacy = isObject(message.function_call) ? [normaliseCall({ function: message.function_call })] : [];
+  return JSON.stringify([role, text.trim(), [...calls, ...legacy], message.tool_call_id ?? null]);
+}
+
+function contentText(content: unknown): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return content === null || content === undefined ? '' : JSON.stringify(content);
+  let text = '';
+  for (const part of content) {
+    if (typeof part === 'string') text += part;
+    else if (isObject(part) && typeof part.text === 'string') text += part.text;
+    else text += JSON.stringify(part); // images and files count as they are
+  }
+  return text;
+}
+
+function withoutThinking(text: string): string {
+  const start = text.trimStart();
+  if (!start.startsWith('<think>')) return text;
+  const end = start.indexOf('</think>');
+  return end < 0 ? text : start.slice(end + '</think>'.length);
+}
+
+function normaliseCall(call: unknown): unknown {
+  if (!isObject(call)) return call;
+  const made = isObject(call.function) ? call.function : isObject(call.custom) ? call.custom : {};
+  const given = made.arguments ?? made.input ?? '';
+  const parsed = typeof given === 'string' ? parseUntrusted(given) : given;
+  return [call.id ?? null, made.name ?? null, parsed === undefined ? given : sorted(parsed)];
+}
+
+/** Keys in one order, so that {a, b} and {b, a} are the same arguments. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isObject(value)) return value;
+  return Object.keys(value)
+    .sort()
+    .map((key) => [key, sorted(value[key])]);
+}

@@ -1,0 +1,93 @@
+/**
+ * What every command that works on the database shares: settings, the store, and errors in one sentence.
+ * A command works while `pawl serve` runs (it joins that Pawl's database server) and while it does not (it starts the
+ * server and stops it again).
+ */
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Command, InvalidArgumentError } from 'commander';
+import { loadSecret, personId } from './collect/person.ts';
+import { type Config, loadConfig } from './config.ts';
+import { BoundaryError, ConfigError } from './errors.ts';
+import { homeOwner } from './store/lock.ts';
+import { openStore, type Store } from './store/postgres.ts';
+import { openTerminal, plain, type Terminal } from './terminal.ts';
+
+export type CommonOptions = { readonly config?: string; readonly json?: boolean };
+
+export type Opened = {
+  readonly config: Config;
+  readonly store: Store;
+  readonly terminal: Terminal;
+  /** The id under which a user, key or trajectory that somebody typed is stored. */
+  stored(id: string): string;
+};
+
+const joinAttempts = 60;
+
+/** Another command may just be starting or stopping the embedded server; that takes a second or two. */
+async function openJoined(config: Config): Promise<Store> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await openStore({ home: config.home, databaseUrl: config.databaseUrl, join: true, poolSize: 2 });
+    } catch (error) {
+      const busy = config.databaseUrl === undefined && homeOwner(config.home) !== null;
+      if (!busy || attempt === joinAttempts) throw error;
+      await sleep(250);
+    }
+  }
+}
+
+/** `existing`: the command only reads, so a folder without data is a mistake and not a place for a new database. */
+export async function withHome(
+  options: CommonOptions,
+  need: 'existing' | 'create',
+  run: (opened: Opened) => Promise<void>,
+): Promise<void> {
+  const config = await loadConfig(options);
+  if (need === 'existing' && config.databaseUrl === undefined && !existsSync(join(config.home, 'postgres')))
+    throw new ConfigError(
+      `There is nothing recorded in ${config.home} yet. Start \`pawl serve\` first, or set PAWL_HOME to the folder of a Pawl that has run.`,
+    );
+  mkdirSync(config.home, { recursive: true });
+  const secret = await loadSecret(config.home);
+  const store = await openJoined(config);
+  try {
+    await run({ config, store, terminal: openTerminal(), stored: (id) => personId(id, secret) });
+  } finally {
+    await store.close();
+  }
+}
+
+export const withConfigOption = (command: Command): Command =>
+  command.option('-c, --config <file>', 'settings file (default: ./pawl.config.ts)');
+
+const units = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
+
+/** A moment as typed: `2h`, `3d` (ago), `2026-01-31`, `2026-01-31T14:00:00Z`. */
+export function parseMoment(text: string, now = Date.now()): Date {
+  const ago = /^(\d{1,6})([smhdw])$/.exec(text);
+  if (ago) return new Date(now - Number(ago[1]) * units[ago[2] as keyof typeof units]);
+  const at = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(at))
+    throw new InvalidArgumentError('Give how long ago, such as 90m, 2h or 3d, or a date such as 2026-01-31.');
+  return new Date(at);
+}
+
+export const wholeNumber =
+  (least: number, most: number) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (!Number.isInteger(value) || value < least || value > most)
+      throw new InvalidArgumentError(`Give a whole number from ${least} to ${most}.`);
+    return value;
+  };
+
+/** What a failed command prints. The stack is for whoever debugs Pawl itself. */
+export function explain(error: unknown, debug: boolean): string {
+  if (debug && error instanceof Error) return plain(error.stack ?? error.message);
+  if (error instanceof BoundaryError) return plain(error.message);
+  const { message, code } = error as { message?: string; code?: string };
+  return plain(`${message || code || String(error)}\n\`pawl doctor\` checks what Pawl needs; PAWL_DEBUG=1 shows more.`);
+}

@@ -1,0 +1,383 @@
+/**
+ * `pawl doctor`: looks at everything Pawl stands on and says, line by line, what is well, what is not, and the way out.
+ * It changes nothing: no migration is run, no database made, no segment touched. Each check is one function that
+ * returns what it found; a check that itself fails is a finding, never a crash.
+ */
+import { constants, existsSync, readFileSync } from 'node:fs';
+import { access, mkdtemp, open, readdir, rm, stat, statfs } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { dirname, join } from 'node:path';
+import { Command } from 'commander';
+import pg from 'pg';
+import { request } from 'undici';
+import { scanRecords } from './collect/journal-record.ts';
+import { type Config, loadConfig } from './config.ts';
+import { runningEmbedded } from './store/embedded.ts';
+import { homeOwner } from './store/lock.ts';
+import { planMigrations, readMigrations } from './store/migrate.ts';
+import { shownUrl } from './store/postgres.ts';
+import { oneLine, openTerminal, type Terminal } from './terminal.ts';
+import { version } from './version.ts';
+
+/** `warn` is worth knowing and works; `fail` does not work. */
+export type Check = {
+  readonly name: string;
+  readonly state: 'ok' | 'warn' | 'fail';
+  readonly found: string;
+  readonly wayOut?: string;
+};
+
+const ok = (name: string, found: string): Check => ({ name, state: 'ok', found });
+const warn = (name: string, found: string, wayOut: string): Check => ({ name, state: 'warn', found, wayOut });
+const fail = (name: string, found: string, wayOut: string): Check => ({ name, state: 'fail', found, wayOut });
+
+const reason = (error: unknown): string => {
+  const { message, code } = error as { message?: string; code?: string };
+  return message || code || String(error);
+};
+
+/** Bytes as people say them: 512 B, 1.5 KB, 20 GB. */
+export function bytes(count: number): string {
+  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
+  const power = count < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log(count) / Math.log(1024)));
+  const value = count / 1024 ** power;
+  return `${value < 10 && power > 0 ? value.toFixed(1) : Math.round(value)} ${units[power]}`;
+}
+
+export function checkNode(running: string): Check {
+  const [major = 0, minor = 0] = running.split('.').map(Number);
+  return major > 20 || (major === 20 && minor >= 19)
+    ? ok('node', `Node ${running}`)
+    : fail('node', `Node ${running} is too old`, 'Install Node 20.19 or newer.');
+}
+
+type Lock = Readonly<Record<string, { version?: string; optional?: boolean; dev?: boolean }>>;
+
+/** What the lockfile wants and node_modules does not have in that version. Development packages may be left out. */
+export const missingPackages = (wanted: Lock, present: Lock): string[] =>
+  Object.entries(wanted)
+    .filter(([path, entry]) => path !== '' && !entry.optional && !(entry.dev && !present[path]))
+    .filter(([path, entry]) => present[path]?.version !== entry.version)
+    .map(([path]) => path.replace(/^.*node_modules\//, ''));
+
+function checkPackages(): Check {
+  const root = new URL('../', import.meta.url);
+  const read = (name: string): Lock | null => {
+    const path = new URL(name, root);
+    return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as { packages: Lock }).packages : null;
+  };
+  const wanted = read('package-lock.json');
+  const present = read('node_modules/.package-lock.json');
+  if (wanted === null || present === null) return ok('packages', `Pawl ${version}, installed as a package`);
+  const missing = missingPackages(wanted, present);
+  return missing.length === 0
+    ? ok('packages', `Pawl ${version}, ${Object.keys(present).length} packages as in the lockfile`)
+    : fail(
+        'packages',
+        `${missing.length} packages are missing or of another version: ${missing.slice(0, 5).join(', ')}`,
+        'Run `npm ci --ignore-scripts`.',
+      );
+}
+
+/** The nearest folder that exists, for a home that is yet to be made. */
+const standing = (path: string): string =>
+  existsSync(path) || dirname(path) === path ? path : standing(dirname(path));
+
+export function judgeDisk(free: number, journalBytes: number): Check {
+  const name = 'disk';
+  const found = `${bytes(free)} free`;
+  if (free < 256 * 1024 ** 2)
+    return fail(name, `only ${found}`, 'Free some space: recording stops when the disk is full (answers go on).');
+  if (free < journalBytes)
+    return warn(
+      name,
+      `${found}, less than the ${bytes(journalBytes)} the journal may take while the database is away`,
+      'Free some space, or lower record.journalMb in the settings.',
+    );
+  return ok(name, found);
+}
+
+async function checkHome(config: Config): Promise<Check[]> {
+  const folder = standing(config.home);
+  const exists = folder === config.home;
+  try {
+    await access(folder, constants.W_OK | constants.X_OK);
+    if (exists) await rm(await mkdtemp(join(folder, 'doctor-')), { recursive: true });
+  } catch (error) {
+    return [
+      fail(
+        'home',
+        `${config.home} cannot be written: ${reason(error)}`,
+        'Change its owner, or set PAWL_HOME to another.',
+      ),
+    ];
+  }
+  const { bavail, bsize } = await statfs(folder);
+  return [
+    ok('home', exists ? config.home : `${config.home} (made at the first start)`),
+    judgeDisk(bavail * bsize, config.record.journalMb * 1024 ** 2),
+  ];
+}
+
+/** Bytes of journal records that the database does not have yet, and how many of them are damaged. */
+export async function readBacklog(
+  folder: string,
+  scanLimit = 256 * 1024 ** 2,
+): Promise<{ bytes: number; damaged: number; rejected: number }> {
+  const names = (await readdir(folder)).filter((name) => /^\d{12}\.journal$/.test(name)).sort();
+  let cursor = { segment: 0, offset: 0 };
+  if (existsSync(join(folder, 'cursor.json')))
+    cursor = { ...cursor, ...(JSON.parse(readFileSync(join(folder, 'cursor.json'), 'utf8')) as typeof cursor) };
+  let waiting = 0;
+  let damaged = 0;
+  for (const name of names) {
+    const segment = Number(name.slice(0, 12));
+    if (segment < cursor.segment) continue;
+    const { size } = await stat(join(folder, name));
+    const from = segment === cursor.segment ? Math.min(cursor.offset, size) : 0;
+    waiting += size - from;
+    if (waiting > scanLimit) continue;
+    const file = await open(join(folder, name), 'r');
+    try {
+      const buffer = Buffer.alloc(size - from);
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, from);
+      damaged += scanRecords(buffer.subarray(0, bytesRead), true).damage.length;
+    } finally {
+      await file.close();
+    }
+  }
+  const rejects = join(folder, 'rejected.jsonl');
+  const rejected = existsSync(rejects) ? readFileSync(rejects, 'utf8').split('\n').length - 1 : 0;
+  return { bytes: waiting, damaged, rejected };
+}
+
+async function checkJournal(config: Config, running: boolean): Promise<Check> {
+  const folder = join(config.home, 'journal');
+  if (!existsSync(folder)) return ok('journal', 'empty');
+  const backlog = await readBacklog(folder);
+  if (backlog.rejected > 0)
+    return warn(
+      'journal',
+      `${backlog.rejected} entries were refused by the database`,
+      `See ${join(folder, 'rejected.jsonl')} for the reasons; delete the file once they are understood.`,
+    );
+  // A running Pawl is writing the last record right now; what looks torn from outside is not.
+  if (backlog.damaged > (running ? 1 : 0))
+    return warn(
+      'journal',
+      `${backlog.damaged} damaged stretches in ${bytes(backlog.bytes)} waiting`,
+      'Nothing to do: a crash tore them, the records around them are kept. If there was no crash, check the disk.',
+    );
+  if (backlog.bytes === 0) return ok('journal', 'everything is in the database');
+  return running
+    ? ok('journal', `${bytes(backlog.bytes)} on their way to the database`)
+    : warn('journal', `${bytes(backlog.bytes)} wait for the database`, 'They are written at the next `pawl serve`.');
+}
+
+async function checkDatabase(config: Config): Promise<Check[]> {
+  const name = 'database';
+  const url = config.databaseUrl ?? (existsSync(join(config.home, 'postgres')) ? runningEmbedded(config.home) : null);
+  if (url === null)
+    return existsSync(join(config.home, 'postgres', 'data'))
+      ? [ok(name, 'embedded, stopped; it starts with `pawl serve` or any command that needs it')]
+      : [ok(name, 'embedded, made at the first start')];
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000 });
+  client.on('error', () => {});
+  try {
+    const before = performance.now();
+    const asked = Date.now();
+    await client.connect();
+    const answer = await client.query<{ number: string; now: Date; there: boolean }>(
+      `select current_setting('server_version_num') as number, clock_timestamp() as now,
+              to_regclass('pawl.migrations') is not null as there`,
+    );
+    const took = performance.now() - before;
+    const { number, now, there } = answer.rows[0]!;
+    const major = Math.floor(Number(number) / 10_000);
+    const kind = config.databaseUrl ? shownUrl(url) : 'embedded, running';
+    const out = [
+      major >= 14 && major <= 18
+        ? ok(name, `${kind}, PostgreSQL ${major}, answers in ${Math.round(took)} ms`)
+        : fail(name, `${kind} is PostgreSQL ${major}`, 'Pawl works with 14 to 18: set DATABASE_URL to one of those.'),
+    ];
+    const applied = there
+      ? (await client.query<{ name: string; checksum: string }>('select name, checksum from pawl.migrations')).rows
+      : [];
+    const pending = planMigrations(readMigrations(), applied);
+    out.push(
+      pending.length === 0
+        ? ok('schema', `${applied.length} migration${applied.length === 1 ? '' : 's'}, up to date`)
+        : warn(
+            'schema',
+            `${pending.length} migration${pending.length === 1 ? '' : 's'} to run`,
+            'They run at the next `pawl serve`.',
+          ),
+    );
+    if (there) {
+      const losses = await client.query<{ reason: string; count: string }>(
+        'select reason, sum(count) as count from pawl.losses group by reason order by 2 desc limit 5',
+      );
+      if (losses.rows.length > 0)
+        out.push(
+          warn(
+            'losses',
+            losses.rows.map(({ reason: why, count }) => `${count} × ${why}`).join(', '),
+            'These could not be recorded. Give the journal more room (record.journalMb) or the database more speed.',
+          ),
+        );
+    }
+    out.push(judgeClock(now.getTime() - (asked + took)));
+    return out;
+  } catch (error) {
+    return [
+      fail(
+        name,
+        `${config.databaseUrl ? shownUrl(url) : 'the embedded server'} does not answer: ${reason(error)}`,
+        config.databaseUrl
+          ? 'Check DATABASE_URL and that the server is up. Recording waits in the journal meanwhile.'
+          : `Its log is ${join(config.home, 'postgres', 'server.log')}.`,
+      ),
+    ];
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+export function judgeClock(aheadMs: number): Check {
+  const seconds = Math.round(Math.abs(aheadMs) / 1000);
+  if (seconds < 5) return ok('clock', 'agrees with the database');
+  const found = `the database's clock is ${seconds} s ${aheadMs > 0 ? 'ahead' : 'behind'}`;
+  return warn('clock', found, 'Synchronise both machines (NTP): consent and outcomes are matched by time.');
+}
+
+async function checkUpstreams(config: Config): Promise<Check[]> {
+  const names = Object.keys(config.upstreams);
+  if (names.length === 0)
+    return [
+      fail(
+        'upstreams',
+        'none is set, so nothing can answer',
+        'Set PAWL_UPSTREAM=http://host:8000/v1, or `upstreams` in pawl.config.ts.',
+      ),
+    ];
+  return Promise.all(
+    names.map(async (name): Promise<Check> => {
+      const { baseUrl, key } = config.upstreams[name]!;
+      const label = `upstream ${name}`;
+      try {
+        const before = performance.now();
+        const answer = await request(`${baseUrl}/models`, {
+          headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+          headersTimeout: 5000,
+          bodyTimeout: 5000,
+        });
+        await answer.body.dump();
+        const took = `${Math.round(performance.now() - before)} ms`;
+        const { statusCode } = answer;
+        if (statusCode < 300) return ok(label, `${baseUrl} answers in ${took}`);
+        if (statusCode === 401 || statusCode === 403)
+          return fail(label, `${baseUrl} refuses the key (HTTP ${statusCode})`, `Check \`key\` of upstream ${name}.`);
+        if (statusCode < 500)
+          return warn(
+            label,
+            `${baseUrl} answers in ${took}, but /models gives HTTP ${statusCode}`,
+            'Model calls may still work; check that the address ends in /v1 if they do not.',
+          );
+        return fail(label, `${baseUrl} gives HTTP ${statusCode}`, 'Look at the model server.');
+      } catch (error) {
+        return fail(
+          label,
+          `${baseUrl} cannot be reached: ${reason((error as { cause?: unknown }).cause ?? error)}`,
+          'Start the model server, or correct its address.',
+        );
+      }
+    }),
+  );
+}
+
+const isOpen = (host: string, port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect({ host, port, timeout: 2000 });
+    const done = (open: boolean) => {
+      socket.destroy();
+      resolve(open);
+    };
+    socket.once('connect', () => done(true));
+    socket.once('error', () => done(false));
+    socket.once('timeout', () => done(false));
+  });
+
+async function checkPort(config: Config, owner: number | null): Promise<Check> {
+  const name = 'port';
+  if (config.port === 0) return ok(name, 'any free one');
+  const host = ['0.0.0.0', '::'].includes(config.host) ? '127.0.0.1' : config.host;
+  const shown = `${host.includes(':') ? `[${host}]` : host}:${config.port}`;
+  if (!(await isOpen(host, config.port)))
+    return owner === null
+      ? ok(name, `${shown} is free`)
+      : warn(name, `Pawl runs as process ${owner} and does not answer at ${shown}`, 'It may be on another port.');
+  try {
+    const answer = await request(`http://${shown}/healthz`, { headersTimeout: 3000, bodyTimeout: 3000 });
+    const health = (await answer.body.json()) as { status?: string; problems?: unknown; version?: string };
+    if (typeof health.version !== 'string' || typeof health.status !== 'string') throw new Error('not Pawl');
+    const problems = Array.isArray(health.problems) ? health.problems.map(String) : [];
+    return problems.length === 0
+      ? ok(name, `Pawl ${health.version} answers at ${shown}`)
+      : warn(name, `Pawl ${health.version} at ${shown} says: ${problems.join('; ')}`, 'See `pawl serve`’s log.');
+  } catch {
+    return fail(name, `${shown} is taken by something that is not Pawl`, 'Stop it, or set PAWL_PORT to another port.');
+  }
+}
+
+/** A check that throws is a finding. */
+const guarded = async (name: string, run: () => Promise<Check | Check[]> | Check): Promise<Check[]> => {
+  try {
+    return [await run()].flat();
+  } catch (error) {
+    return [fail(name, `could not be checked: ${reason(error)}`, 'Run again with PAWL_DEBUG=1 and report it.')];
+  }
+};
+
+export async function diagnose(options: { config?: string }): Promise<Check[]> {
+  const out = [checkNode(process.versions.node), ...(await guarded('packages', checkPackages))];
+  let config: Config;
+  try {
+    config = await loadConfig(options);
+    const file = options.config ?? (existsSync('pawl.config.ts') ? 'pawl.config.ts' : 'no file; from the environment');
+    out.push(ok('settings', file));
+  } catch (error) {
+    return [...out, fail('settings', reason(error), 'Correct the settings; the other checks need them.')];
+  }
+  const owner = existsSync(config.home) ? homeOwner(config.home) : null;
+  out.push(...(await guarded('home', () => checkHome(config))));
+  out.push(ok('process', owner === null ? 'no Pawl is running in this home' : `Pawl runs as process ${owner}`));
+  out.push(...(await guarded('database', () => checkDatabase(config))));
+  out.push(...(await guarded('journal', () => checkJournal(config, owner !== null))));
+  out.push(...(await guarded('upstreams', () => checkUpstreams(config))));
+  out.push(...(await guarded('port', () => checkPort(config, owner))));
+  return out;
+}
+
+export function checkLines(checks: readonly Check[], { paint }: Pick<Terminal, 'paint'>): string[] {
+  const marks = { ok: paint.green('✓'), warn: paint.yellow('!'), fail: paint.red('✗') };
+  const longest = Math.max(...checks.map(({ name }) => name.length));
+  return checks.flatMap(({ name, state, found, wayOut }) => [
+    `${marks[state]} ${oneLine(name).padEnd(longest)}  ${oneLine(found)}`,
+    ...(wayOut === undefined ? [] : [`  ${' '.repeat(longest)}  → ${oneLine(wayOut)}`]),
+  ]);
+}
+
+export const doctorCommand = (): Command =>
+  new Command('doctor')
+    .description('Check everything Pawl needs and say what to do.')
+    .option('-c, --config <file>', 'settings file (default: ./pawl.config.ts)')
+    .option('--json', 'print the findings as JSON')
+    .addHelpText('after', '\nExample:\n  pawl doctor\n\nThe exit code is 1 when something does not work (✗).')
+    .action(async (options: { config?: string; json?: boolean }) => {
+      const checks = await diagnose(options);
+      const terminal = openTerminal();
+      if (options.json)
+        terminal.write(JSON.stringify({ ok: !checks.some((c) => c.state === 'fail'), checks }, null, 2));
+      else for (const line of checkLines(checks, terminal)) terminal.write(line);
+      if (checks.some(({ state }) => state === 'fail')) process.exitCode = 1;
+    });

@@ -1,0 +1,282 @@
+/**
+ * The door that agents come through: checks the key, reads the body within bounds, picks the upstream, forwards, and,
+ * once the answer is on its way, hands a copy of both to the recorder. Nothing here waits for recording.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Logger } from 'pino';
+import type { Recorder } from '../collect/recorder.ts';
+import type { Endpoint } from '../collect/turn.ts';
+import { uuidv7 } from '../collect/uuid.ts';
+import type { Config } from '../config.ts';
+import { RequestError } from '../errors.ts';
+import { checkCall, endpoints, type Identity, identify, parseBody, parsePath } from './door.ts';
+import { forward } from './forward.ts';
+import { type ClientKey, createRateLimiter, type KeyRing } from './keys.ts';
+import type { Metrics } from './metrics.ts';
+import { listModels } from './models.ts';
+import { sendError, sendJson } from './openai-error.ts';
+import { attachments, feedbackSignal, outcomeSignal } from './signals.ts';
+import type { Upstreams } from './upstreams.ts';
+
+/** Bytes of one answer that are kept for recording, and of all answers in flight together. */
+const keepPerAnswer = 16 * 1024 * 1024;
+const keepInFlight = 256 * 1024 * 1024;
+
+export type Gateway = {
+  /** False when the path is not the gateway's. */
+  handle(request: IncomingMessage, response: ServerResponse): boolean;
+  readonly inFlight: number;
+};
+
+export function createGateway(parts: {
+  config: Config;
+  keys: KeyRing;
+  upstreams: Upstreams;
+  recorder: Recorder;
+  metrics: Metrics;
+  log: Logger;
+}): Gateway {
+  const { config, keys, upstreams, recorder, metrics, log } = parts;
+  const limiter = createRateLimiter();
+  const maxBody = config.gateway.maxBodyMb * 1024 * 1024;
+  let inFlight = 0;
+  let keptInFlight = 0;
+
+  function refuse(response: ServerResponse, error: unknown): void {
+    if (error instanceof RequestError) {
+      metrics.requestRefused(error.code);
+      const headers: Record<string, string> = error.status === 413 ? { connection: 'close' } : {};
+      sendError(response, error.status, error.code, error.message, { ...headers, ...retryAfter(error) });
+      return;
+    }
+    log.error({ err: error }, 'gateway: a request failed in Pawl itself');
+    sendError(response, 500, 'internal_error', 'Pawl failed to handle this request; its log has the reason.');
+  }
+
+  function admit(request: IncomingMessage): ClientKey {
+    const key = keys.check(request.headers.authorization);
+    if (key.rateLimit !== null) {
+      const { ok, retryAfterMs } = limiter.take(key.id, key.rateLimit, Date.now());
+      if (!ok)
+        throw new TooMany(
+          429,
+          'rate_limit_exceeded',
+          `Key ${key.name} may send ${key.rateLimit} requests a minute.`,
+          retryAfterMs,
+        );
+    }
+    return key;
+  }
+
+  function call(
+    endpoint: Endpoint,
+    key: ClientKey,
+    path: Identity,
+    bytes: Buffer,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ) {
+    const startedAt = Date.now();
+    const body = parseBody(bytes);
+    checkCall(endpoint, body);
+    const { trajectory, user, keys: businessKeys } = identify(path, request.headers, body);
+    const model = body.model as string;
+    const chain = upstreams.chain(model);
+    if (chain.length === 0)
+      throw new RequestError(
+        503,
+        'no_upstream',
+        'No upstream is configured. Set PAWL_UPSTREAM or `upstreams` in pawl.config.ts to an OpenAI-compatible server.',
+      );
+    if (inFlight >= config.gateway.maxInFlight)
+      throw new TooMany(503, 'overloaded', `${inFlight} requests are in flight already.`, 1000);
+
+    const id = uuidv7(startedAt);
+    const sent = withDefaults(bytes, body, upstreams.get(chain[0]!).defaults);
+    const keepBytes = Math.max(0, Math.min(keepPerAnswer, keepInFlight - keptInFlight));
+    keptInFlight += bytes.length;
+    inFlight++;
+    metrics.inFlight.set(inFlight);
+    forward(
+      {
+        route: path.route,
+        body: sent,
+        headers: request.headers,
+        upstreams: chain,
+        attempts: config.gateway.attempts,
+        keepBytes,
+        answerHeaders:
+          trajectory === null ? { 'x-pawl-turn': id } : { 'x-pawl-turn': id, 'x-pawl-trajectory': trajectory },
+      },
+      upstreams,
+      response,
+      (outcome) => {
+        const endedAt = Date.now();
+        inFlight--;
+        keptInFlight -= bytes.length;
+        metrics.inFlight.set(inFlight);
+        const release = `${outcome.upstream}/${model}`;
+        metrics.requestEnded({
+          agent: key.agent,
+          release: outcome.httpStatus >= 400 && outcome.httpStatus < 500 ? outcome.upstream : release,
+          endpoint,
+          status: outcome.status,
+          seconds: (endedAt - startedAt) / 1000,
+          firstByteSeconds: outcome.firstByteAt === null ? null : (outcome.firstByteAt - startedAt) / 1000,
+          attempts: outcome.attempts,
+        });
+        recorder.record({
+          id,
+          trajectory,
+          agent: key.agent,
+          user,
+          origin: key.origin,
+          keys: businessKeys,
+          endpoint,
+          startedAt,
+          firstTokenMs: outcome.firstByteAt === null ? null : outcome.firstByteAt - startedAt,
+          latencyMs: endedAt - startedAt,
+          upstream: outcome.upstream,
+          release,
+          requestedModel: model,
+          status: outcome.status,
+          httpStatus: outcome.httpStatus,
+          error: outcome.error,
+          attempts: outcome.attempts,
+          stream: outcome.stream,
+          requestBody: bytes,
+          responseChunks: [...outcome.chunks],
+          responseTruncated: outcome.cut,
+        });
+      },
+    );
+  }
+
+  async function signal(
+    route: string,
+    key: ClientKey,
+    path: Identity,
+    bytes: Buffer,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ) {
+    const body = parseBody(bytes);
+    const now = Date.now();
+    const { trajectory, user } = identify(path, request.headers, null);
+    const context = { id: uuidv7(now), agent: key.agent, user, trajectory, now };
+    const entries =
+      route === '/attach'
+        ? attachments(body, context).map((attachment) => ({ kind: 'attachment' as const, attachment }))
+        : [
+            {
+              kind: 'signal' as const,
+              signal: route === '/feedback' ? feedbackSignal(body, context) : outcomeSignal(body, context),
+            },
+          ];
+    for (const entry of entries) {
+      if ((await recorder.signal(entry)) !== 'journalled')
+        throw new TooMany(
+          503,
+          'not_recorded',
+          'This cannot be made durable now (journal full or disk full); send it again.',
+          5000,
+        );
+      if (entry.kind === 'signal') metrics.signalReceived(key.agent, entry.signal.kind, entry.signal.name);
+    }
+    sendJson(response, 202, { id: context.id, status: 'accepted' });
+  }
+
+  async function answer(path: Identity, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const key = admit(request);
+    if (request.method === 'GET' && (path.route === '/models' || path.route.startsWith('/models/'))) {
+      await listModels(path.route, upstreams, response);
+      return;
+    }
+    const endpoint = endpoints[path.route];
+    const isSignal = path.route === '/feedback' || path.route === '/outcomes' || path.route === '/attach';
+    if (endpoint === undefined && !isSignal)
+      throw new RequestError(404, 'unknown_route', `There is no /v1${path.route.slice(0, 100)} here.`);
+    if (request.method !== 'POST') throw new RequestError(405, 'method_not_allowed', `Use POST for /v1${path.route}.`);
+    const bytes = await readBody(request, maxBody);
+    if (endpoint === undefined) await signal(path.route, key, path, bytes, request, response);
+    else call(endpoint, key, path, bytes, request, response);
+  }
+
+  return {
+    handle(request, response) {
+      let path: Identity | null;
+      try {
+        path = parsePath(request.url ?? '/');
+      } catch (error) {
+        refuse(response, error);
+        return true;
+      }
+      if (path === null) return false;
+      answer(path, request, response).catch((error: unknown) => refuse(response, error));
+      return true;
+    },
+    get inFlight() {
+      return inFlight;
+    },
+  };
+}
+
+class TooMany extends RequestError {
+  readonly retryAfterMs: number;
+  constructor(status: number, code: string, message: string, retryAfterMs: number) {
+    super(status, code, message);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+const retryAfter = (error: RequestError): Record<string, string> =>
+  error instanceof TooMany ? { 'retry-after': String(Math.max(1, Math.ceil(error.retryAfterMs / 1000))) } : {};
+
+/** The client's own bytes, unless the upstream has fields to add that the client did not set. */
+function withDefaults(
+  bytes: Buffer,
+  body: Record<string, unknown>,
+  defaults: Readonly<Record<string, unknown>>,
+): Buffer {
+  const missing = Object.keys(defaults).filter((name) => !Object.hasOwn(body, name));
+  if (missing.length === 0) return bytes;
+  return Buffer.from(JSON.stringify({ ...defaults, ...body }));
+}
+
+/** Reads at most `max` bytes; a larger body is refused as soon as it is known to be one, and never held in memory. */
+function readBody(request: IncomingMessage, max: number): Promise<Buffer> {
+  const tooLarge = (size: string) =>
+    new RequestError(413, 'body_too_large', `The request body is ${size}; at most ${max / 1048576} MB are accepted.`);
+  const encoding = request.headers['content-encoding'];
+  if (encoding !== undefined && encoding !== 'identity')
+    return Promise.reject(
+      new RequestError(
+        415,
+        'unsupported_encoding',
+        `Content-Encoding ${encoding.slice(0, 40)} is not accepted; send plain JSON.`,
+      ),
+    );
+  const stated = Number(request.headers['content-length'] ?? 0);
+  if (stated > max) {
+    request.resume();
+    return Promise.reject(tooLarge(`${(stated / 1048576).toFixed(1)} MB`));
+  }
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > max) {
+        // The rest is read and thrown away, so that the caller gets to see the answer instead of a reset connection.
+        request.removeAllListeners('data');
+        request.resume();
+        reject(tooLarge(`more than ${max / 1048576} MB`));
+      } else chunks.push(chunk);
+    });
+    request.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
+    request.on('error', reject);
+    request.on('close', () =>
+      reject(new RequestError(400, 'incomplete_body', 'The connection closed before the body was complete.')),
+    );
+  });
+}

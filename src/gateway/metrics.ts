@@ -1,0 +1,129 @@
+/**
+ * What Prometheus reads at /metrics. Requests are counted as they end; what the recorder knows is asked for at the time
+ * of reading. A label's values are bounded: model names come from callers, so beyond a few hundred releases the rest is
+ * counted as `other`.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { RecorderStats } from '../collect/recorder.ts';
+import type { TurnStatus } from '../collect/turn.ts';
+
+const maxReleases = 200;
+
+export type Metrics = {
+  readonly registry: Registry;
+  requestEnded(r: {
+    agent: string;
+    release: string;
+    endpoint: string;
+    status: TurnStatus;
+    seconds: number;
+    firstByteSeconds: number | null;
+    attempts: number;
+  }): void;
+  /** A request that never became a call: bad input, bad key, over the limit. */
+  requestRefused(code: string): void;
+  signalReceived(agent: string, kind: string, name: string): void;
+  inFlight: Gauge;
+};
+
+export function createMetrics(recorder: () => RecorderStats): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  const releases = new Set<string>();
+  const bounded = (release: string) => {
+    if (releases.has(release)) return release;
+    if (releases.size >= maxReleases) return 'other';
+    releases.add(release);
+    return release;
+  };
+
+  const requests = new Counter({
+    name: 'pawl_requests_total',
+    help: 'Model calls answered, by how they ended',
+    labelNames: ['agent', 'release', 'endpoint', 'status'],
+    registers,
+  });
+  const errors = new Counter({
+    name: 'pawl_request_errors_total',
+    help: 'Model calls that did not end well',
+    labelNames: ['agent', 'release', 'status'],
+    registers,
+  });
+  const refused = new Counter({
+    name: 'pawl_requests_refused_total',
+    help: 'Requests turned away at the door',
+    labelNames: ['code'],
+    registers,
+  });
+  const retries = new Counter({
+    name: 'pawl_upstream_retries_total',
+    help: 'Upstream calls beyond the first of a request',
+    labelNames: ['agent', 'release'],
+    registers,
+  });
+  const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+  const latency = new Histogram({
+    name: 'pawl_request_seconds',
+    help: 'Time from request to the last byte of the answer',
+    labelNames: ['agent', 'release'],
+    buckets,
+    registers,
+  });
+  const firstByte = new Histogram({
+    name: 'pawl_first_byte_seconds',
+    help: 'Time from request to the first byte of the answer',
+    labelNames: ['agent', 'release'],
+    buckets,
+    registers,
+  });
+  const signals = new Counter({
+    name: 'pawl_signals_total',
+    help: 'Feedback and outcomes received',
+    labelNames: ['agent', 'kind', 'name'],
+    registers,
+  });
+  const inFlight = new Gauge({ name: 'pawl_requests_in_flight', help: 'Model calls being answered now', registers });
+
+  const gauge = (name: string, help: string, read: (stats: RecorderStats) => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read(recorder()));
+      },
+    });
+  gauge('pawl_record_queue_depth', 'Exchanges waiting to be journalled', (s) => s.queueDepth);
+  gauge('pawl_record_queue_bytes', 'Bytes waiting to be journalled', (s) => s.queueBytes);
+  gauge('pawl_journal_bytes', 'Bytes in the journal on disk', (s) => s.journalBytes);
+  gauge('pawl_record_lag_seconds', 'Age of the oldest entry the database does not have yet', (s) => s.sinkLagMs / 1000);
+  gauge('pawl_record_database_up', '1 while the database takes entries', (s) => (s.sinkUp ? 1 : 0));
+  gauge('pawl_record_disk_ok', '1 while the journal can be written', (s) => (s.diskOk ? 1 : 0));
+  gauge('pawl_recorded_total', 'Entries written to the database', (s) => s.recorded);
+  gauge('pawl_journalled_total', 'Entries made durable in the journal', (s) => s.journalled);
+  new Gauge({
+    name: 'pawl_record_dropped_total',
+    help: 'Exchanges that could not be recorded',
+    labelNames: ['reason'],
+    registers,
+    collect() {
+      for (const [reason, count] of Object.entries(recorder().dropped)) this.set({ reason }, count);
+    },
+  });
+
+  return {
+    registry,
+    inFlight,
+    requestEnded({ agent, release: raw, endpoint, status, seconds, firstByteSeconds, attempts }) {
+      const release = bounded(raw);
+      requests.inc({ agent, release, endpoint, status });
+      if (status !== 'ok') errors.inc({ agent, release, status });
+      latency.observe({ agent, release }, seconds);
+      if (firstByteSeconds !== null) firstByte.observe({ agent, release }, firstByteSeconds);
+      if (attempts > 1) retries.inc({ agent, release }, attempts - 1);
+    },
+    requestRefused: (code) => refused.inc({ code }),
+    signalReceived: (agent, kind, name) => signals.inc({ agent, kind, name: bounded(name) }),
+  };
+}

@@ -1,0 +1,12 @@
+/** What a client key is made from, whether over /api or at the command line. */
+import { z } from 'zod';
+import { origins } from '../collect/trajectory.ts';
+
+export const newKey = z.strictObject({
+  /** What the key is for, in the words of whoever makes it. */
+  name: z.string().trim().min(1).max(100),
+  agent: z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/, 'lower-case letters, digits and _ . - only, at most 63'),
+  origin: z.enum(origins).default('production'),
+  /** Requests per minute; null is no limit. */
+  rateLimit: z.int().min(1).max(10_000_000).nullable().default(null),
+});

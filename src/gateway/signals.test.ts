@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { attachments, feedbackSignal, outcomeSignal } from './signals.ts';
+
+const context = { id: 'id-1', agent: 'desk', user: null, trajectory: null, now: 1000 };
+const turn = '01890a5d-ac96-774b-bcce-b302099a8057';
+
+describe('feedback', () => {
+  it('maps up, neutral and down to 1, 0.5 and 0', () => {
+    const value = (vote: string) => feedbackSignal({ turn, vote }, context).value;
+    expect([value('up'), value('neutral'), value('down')]).toEqual([1, 0.5, 0]);
+  });
+
+  it('is one vote per user and target, whatever the vote', () => {
+    const up = feedbackSignal({ turn, vote: 'up', user: 'ann' }, context);
+    const down = feedbackSignal({ turn, vote: 'down', user: 'ann' }, context);
+    const other = feedbackSignal({ turn, vote: 'down', user: 'bob' }, context);
+    expect(down.identity).toBe(up.identity);
+    expect(other.identity).not.toBe(up.identity);
+  });
+
+  it('takes the trajectory from the path when the body names none', () => {
+    const signal = feedbackSignal({ score: 0.25, comment: 'slow' }, { ...context, trajectory: 'case-7', user: 'ann' });
+    expect(signal).toMatchObject({
+      target: { kind: 'trajectory', id: 'case-7' },
+      value: 0.25,
+      comment: 'slow',
+      user: 'ann',
+      at: 1000,
+    });
+  });
+
+  it.each([
+    [{ turn }, /at least one of/],
+    [{ vote: 'up' }, /Say what this is about/],
+    [{ turn, trajectory: 'a', vote: 'up' }, /not several/],
+    [{ turn, vote: 'up', score: 1 }, /not both/],
+    [{ turn, score: 1.1 }, /score/],
+    [{ turn, vote: 'sideways' }, /vote/],
+    [{ turn, vote: 'up', extra: 1 }, /extra/],
+    [{ turn: 'not-a-uuid', vote: 'up' }, /turn/],
+  ])('refuses %j', (body, reason) => expect(() => feedbackSignal(body, context)).toThrow(reason));
+});
+
+describe('outcome', () => {
+  it('may be about a business key and may have happened earlier', () => {
+    const signal = outcomeSignal(
+      { key: 'order:1234', name: 'resolved', value: true, at: '1970-01-01T00:00:00.500Z' },
+      context,
+    );
+    expect(signal).toMatchObject({ target: { kind: 'key', id: 'order:1234' }, name: 'resolved', value: 1, at: 500 });
+  });
+
+  it('replaces the same outcome of the same target and keeps other names apart', () => {
+    const one = outcomeSignal({ trajectory: 't', name: 'latency', value: 3, unit: 's' }, context);
+    const two = outcomeSignal({ trajectory: 't', name: 'latency', value: 4, unit: 's' }, context);
+    const three = outcomeSignal({ trajectory: 't', name: 'resolved', value: 1 }, context);
+    expect(two.identity).toBe(one.identity);
+    expect(three.identity).not.toBe(one.identity);
+  });
+
+  it('refuses a value that is not a number', () => {
+    expect(() => outcomeSignal({ trajectory: 't', name: 'x', value: '3' }, context)).toThrow(/value/);
+    expect(() => outcomeSignal({ trajectory: 't', name: 'Not A Name', value: 3 }, context)).toThrow(/name/);
+  });
+});
+
+it('attaches business keys to a trajectory or a turn', () => {
+  expect(attachments({ trajectory: 't', keys: ['order:1', 'order:2'] }, context)).toEqual([
+    { agent: 'desk', key: 'order:1', trajectory: 't', turn: null, at: 1000 },
+    { agent: 'desk', key: 'order:2', trajectory: 't', turn: null, at: 1000 },
+  ]);
+});

@@ -1,0 +1,138 @@
+/**
+ * Feedback and outcomes as clients send them, turned into signals. Pure: a parsed body in, a Signal out.
+ *
+ * Identity makes a signal idempotent: one vote per user and target; one value per target and outcome name (or per `id`
+ * where the sender gives one). Sent again it replaces, it never adds.
+ */
+import { z } from 'zod';
+import type { Attachment, Signal, SignalTarget } from '../collect/signal.ts';
+import { trajectoryId } from '../collect/trajectory.ts';
+import { RequestError } from '../errors.ts';
+
+const text = (max: number) => z.string().max(max);
+const target = {
+  trajectory: trajectoryId.optional(),
+  turn: z.uuid().optional(),
+};
+const when = z.union([z.iso.datetime({ offset: true }), z.number().int().positive()]).optional();
+const user = z.string().min(1).max(256).optional();
+
+const feedbackBody = z
+  .strictObject({
+    ...target,
+    vote: z.enum(['up', 'neutral', 'down']).optional(),
+    score: z.number().min(0).max(1).optional(),
+    comment: text(10_000).optional(),
+    correction: text(100_000).optional(),
+    user,
+    at: when,
+  })
+  .refine((b) => b.vote === undefined || b.score === undefined, { message: 'give `vote` or `score`, not both' })
+  .refine((b) => [b.vote, b.score, b.comment, b.correction].some((v) => v !== undefined), {
+    message: 'needs at least one of vote, score, comment, correction',
+  });
+
+const outcomeBody = z.strictObject({
+  ...target,
+  key: z.string().min(1).max(256).optional(),
+  name: z.string().regex(/^[a-z][a-z0-9_.-]{0,63}$/, 'lower-case letters, digits and _ . - only, at most 64'),
+  value: z.union([z.number(), z.boolean()]),
+  unit: text(32).optional(),
+  id: z.string().min(1).max(128).optional(),
+  user,
+  at: when,
+});
+
+const attachBody = z.strictObject({ ...target, keys: z.array(z.string().min(1).max(256)).min(1).max(16) });
+
+const votes = { up: 1, neutral: 0.5, down: 0 } as const;
+
+type Context = {
+  readonly id: string;
+  readonly agent: string;
+  readonly user: string | null;
+  readonly trajectory: string | null;
+  readonly now: number;
+};
+
+function parse<T>(schema: z.ZodType<T>, body: unknown): T {
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map((i) => `${i.path.join('.') || 'body'}: ${i.message}`);
+  throw new RequestError(400, 'invalid_body', problems.join('; '));
+}
+
+function targetOf(
+  body: { trajectory?: string | undefined; turn?: string | undefined; key?: string | undefined },
+  context: Context,
+): SignalTarget {
+  const given = (['trajectory', 'turn', 'key'] as const).filter((kind) => body[kind] !== undefined);
+  if (given.length > 1)
+    throw new RequestError(400, 'ambiguous_target', `Give one of ${given.join(', ')}, not several.`);
+  const kind = given[0];
+  if (kind !== undefined) return { kind, id: body[kind]! };
+  if (context.trajectory !== null) return { kind: 'trajectory', id: context.trajectory };
+  throw new RequestError(
+    400,
+    'missing_target',
+    'Say what this is about: `trajectory`, `turn` (the x-pawl-turn header of the answer) or, for outcomes, `key`.',
+  );
+}
+
+const timeOf = (at: string | number | undefined, now: number) =>
+  at === undefined ? now : typeof at === 'number' ? at : Date.parse(at);
+
+const identityOf = (...parts: readonly (string | null)[]) => JSON.stringify(parts);
+
+export function feedbackSignal(body: unknown, context: Context): Signal {
+  const parsed = parse(feedbackBody, body);
+  const about = targetOf(parsed, context);
+  const who = parsed.user ?? context.user;
+  return {
+    id: context.id,
+    identity: identityOf('feedback', context.agent, about.kind, about.id, who),
+    agent: context.agent,
+    target: about,
+    kind: 'feedback',
+    name: 'vote',
+    value: parsed.score ?? (parsed.vote === undefined ? null : votes[parsed.vote]),
+    unit: null,
+    user: who,
+    comment: parsed.comment ?? null,
+    correction: parsed.correction ?? null,
+    at: timeOf(parsed.at, context.now),
+    receivedAt: context.now,
+  };
+}
+
+export function outcomeSignal(body: unknown, context: Context): Signal {
+  const parsed = parse(outcomeBody, body);
+  const about = targetOf(parsed, context);
+  return {
+    id: context.id,
+    identity: identityOf('outcome', context.agent, about.kind, about.id, parsed.name, parsed.id ?? null),
+    agent: context.agent,
+    target: about,
+    kind: 'outcome',
+    name: parsed.name,
+    value: Number(parsed.value),
+    unit: parsed.unit ?? null,
+    user: parsed.user ?? context.user,
+    comment: null,
+    correction: null,
+    at: timeOf(parsed.at, context.now),
+    receivedAt: context.now,
+  };
+}
+
+export function attachments(body: unknown, context: Context): Attachment[] {
+  const parsed = parse(attachBody, body);
+  const about = targetOf(parsed, context);
+  return parsed.keys.map((key) => ({
+    agent: context.agent,
+    key,
+    trajectory: about.kind === 'trajectory' ? about.id : null,
+    turn: about.kind === 'turn' ? about.id : null,
+    at: context.now,
+  }));
+}

@@ -1,0 +1,54 @@
+/** The model servers behind the gateway, each with its own connection pool, and which of them a model name goes to. */
+import { Pool } from 'undici';
+import type { Config, Upstream } from '../config.ts';
+
+type Connected = {
+  readonly pool: Pool;
+  /** Path part of the base URL, e.g. `/v1`. */
+  readonly path: string;
+  readonly key: string | undefined;
+  readonly silenceMs: number;
+  readonly defaults: Upstream['defaults'];
+};
+
+export type Upstreams = {
+  readonly names: readonly string[];
+  get(name: string): Connected;
+  /** The upstreams to ask for a model, in order: the one that lists it (else the first), then its fallbacks. */
+  chain(model: string): readonly string[];
+  close(): Promise<void>;
+};
+
+export function connectUpstreams(settings: Config['upstreams']): Upstreams {
+  const connected = new Map<string, Connected>();
+  for (const [name, { baseUrl, key, silenceSeconds, defaults }] of Object.entries(settings)) {
+    const url = new URL(baseUrl);
+    connected.set(name, {
+      pool: new Pool(url.origin, { connections: 512, connect: { timeout: 5_000 }, keepAliveTimeout: 30_000 }),
+      path: url.pathname.replace(/\/+$/, ''),
+      key,
+      silenceMs: silenceSeconds * 1000,
+      defaults,
+    });
+  }
+  const names = [...connected.keys()];
+  return {
+    names,
+    get: (name) => connected.get(name)!,
+    chain: (model) => chainFor(model, settings),
+    close: async () => {
+      await Promise.all([...connected.values()].map(({ pool }) => pool.destroy()));
+    },
+  };
+}
+
+export function chainFor(model: string, settings: Config['upstreams']): readonly string[] {
+  const names = Object.keys(settings);
+  const chain: string[] = [];
+  let next: string | undefined = names.find((name) => settings[name]!.models.includes(model)) ?? names[0];
+  while (next !== undefined && !chain.includes(next)) {
+    chain.push(next);
+    next = settings[next]!.fallback;
+  }
+  return chain;
+}

@@ -1,0 +1,55 @@
+/** `pawl serve`: everything in the foreground until it is told to stop. */
+import { Command } from 'commander';
+import { pino } from 'pino';
+import { loadConfig } from './config.ts';
+import { type Serving, serve } from './serve.ts';
+import { version } from './version.ts';
+
+export function serveCommand(): Command {
+  return new Command('serve')
+    .description('Serve gateway and API in the foreground; Ctrl-C answers what is in flight, writes it down and stops.')
+    .option('-c, --config <file>', 'settings file (default: ./pawl.config.ts if it is there)')
+    .addHelpText('after', '\nExample:\n  PAWL_UPSTREAM=http://127.0.0.1:8000/v1 pawl serve\n')
+    .action(async (options: { config?: string }) => {
+      const config = await loadConfig(options);
+      const log = pino({ level: process.env.PAWL_LOG ?? 'warn' }, pino.destination(2));
+      const serving = await serve(config, log);
+      announce(serving, config.agent, Object.entries(config.upstreams));
+      await stopSignal();
+      console.log('Stopping: answering what is in flight and writing it down. Ctrl-C again stops at once.');
+      await serving.close();
+      process.exit(0);
+    });
+}
+
+function announce(serving: Serving, agent: string, upstreams: [string, { baseUrl: string }][]): void {
+  const line = (name: string, value: string) => console.log(`  ${name.padEnd(12)}${value}`);
+  console.log(`Pawl ${version}, agent ${agent}`);
+  line('gateway', `${serving.url}/v1`);
+  line('api', `${serving.url}/api`);
+  line('metrics', `${serving.url}/metrics`);
+  line(
+    'database',
+    serving.store.kind === 'embedded'
+      ? `embedded PostgreSQL ${serving.store.serverVersion}`
+      : `PostgreSQL ${serving.store.serverVersion}`,
+  );
+  for (const [name, { baseUrl }] of upstreams) line('upstream', `${name}  ${baseUrl}`);
+  if (upstreams.length === 0)
+    line('upstream', 'none yet: set PAWL_UPSTREAM=http://host:port/v1, or `upstreams` in pawl.config.ts');
+  if (serving.made.clientToken) line('client key', `${serving.made.clientToken}   (shown only now)`);
+  if (serving.made.adminToken) line('admin token', `${serving.made.adminToken}   (shown only now)`);
+}
+
+/** Resolves at the first SIGINT or SIGTERM; a second one ends the process without ceremony. */
+function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    let told = false;
+    for (const signal of ['SIGINT', 'SIGTERM'] as const)
+      process.on(signal, () => {
+        if (told) process.exit(130);
+        told = true;
+        resolve();
+      });
+  });
+}

@@ -1,0 +1,134 @@
+/**
+ * Client keys: what an agent sends as its API key. Only the SHA-256 of the token is kept; with 256 random bits behind it a
+ * slow hash would add nothing. Changes are announced on `pawl_keys`, so gateways can keep the active ones in memory.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { type Selectable, sql } from 'kysely';
+import type { Origin } from '../collect/trajectory.ts';
+import { type Store, storeError } from './postgres.ts';
+import type { KeysTable } from './tables.ts';
+
+export type Key = {
+  readonly id: string;
+  readonly agent: string;
+  readonly name: string;
+  /** The first characters of the token, for people. */
+  readonly prefix: string;
+  /** What traffic with this key is; a caller cannot choose it per call. */
+  readonly origin: Origin;
+  readonly rateLimit: number | null; // requests per minute
+  readonly createdAt: Date;
+  readonly revokedAt: Date | null;
+  readonly lastUsedAt: Date | null;
+};
+
+/** A key a gateway may accept, found by its hash in hex. */
+export type ActiveKey = Key & { readonly hash: string };
+
+export const keysChannel = 'pawl_keys';
+
+export const newToken = (): string => `pawl_${randomBytes(32).toString('base64url')}`;
+export const hashToken = (token: string): Buffer => createHash('sha256').update(token).digest();
+
+const keyOf = (row: Selectable<KeysTable>): Key => ({
+  id: row.id,
+  agent: row.agent,
+  name: row.name,
+  prefix: row.prefix,
+  origin: row.origin,
+  rateLimit: row.rate_limit,
+  createdAt: row.created_at,
+  revokedAt: row.revoked_at,
+  lastUsedAt: row.last_used_at,
+});
+
+export type NewKey = {
+  readonly agent: string;
+  readonly name: string;
+  readonly origin?: Origin;
+  readonly rateLimit?: number | null;
+};
+
+/** Makes a key. The token is in this answer and nowhere else. */
+export const createKey = async (
+  store: Store,
+  { agent, name, origin = 'production', rateLimit = null }: NewKey,
+  token: string = newToken(),
+): Promise<{ key: Key; token: string }> => {
+  const row = await store.db
+    .insertInto('keys')
+    .values({
+      id: sql<string>`gen_random_uuid()`,
+      agent,
+      name,
+      hash: hashToken(token),
+      prefix: token.slice(0, 10),
+      origin,
+      rate_limit: rateLimit,
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+    .catch((error) => {
+      throw storeError(error, `Making the key '${name}'`);
+    });
+  return { key: keyOf(row), token };
+};
+
+/** All keys, revoked ones included, newest first. */
+export const listKeys = async (store: Store, filter: { readonly agent?: string } = {}): Promise<Key[]> => {
+  let query = store.db.selectFrom('keys').selectAll();
+  if (filter.agent !== undefined) query = query.where('agent', '=', filter.agent);
+  const rows = await query
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .execute()
+    .catch((error) => {
+      throw storeError(error, 'Listing keys');
+    });
+  return rows.map(keyOf);
+};
+
+/** Whether there was such a key; revoking twice keeps the first date. */
+export const revokeKey = async (store: Store, id: string): Promise<boolean> => {
+  if (!/^[0-9a-f-]{36}$/i.test(id)) return false;
+  const result = await store.db
+    .updateTable('keys')
+    .set({ revoked_at: sql<Date>`coalesce(revoked_at, now())` })
+    .where('id', '=', id)
+    .executeTakeFirst()
+    .catch((error) => {
+      throw storeError(error, `Revoking key ${id}`);
+    });
+  return result.numUpdatedRows > 0n;
+};
+
+/** What a gateway loads into memory at start and whenever `pawl_keys` is announced. */
+export const activeKeys = async (store: Store): Promise<ActiveKey[]> => {
+  const rows = await store.db
+    .selectFrom('keys')
+    .selectAll()
+    .where('revoked_at', 'is', null)
+    .execute()
+    .catch((error) => {
+      throw storeError(error, 'Loading keys');
+    });
+  return rows.map((row) => ({ ...keyOf(row), hash: row.hash.toString('hex') }));
+};
+
+/** Notes when keys were last used; the gateway gathers uses and calls this now and then. Does not announce anything. */
+export const touchKeys = async (store: Store, uses: ReadonlyMap<string, Date>): Promise<void> => {
+  if (uses.size === 0) return;
+  // Sorted: two gateways that touch the same keys lock the rows in the same order.
+  const ids = [...uses.keys()].sort();
+  await store.pool
+    .query(
+      `update pawl.keys k set last_used_at = greatest(k.last_used_at, u.at)
+       from (select k.id, u.at from unnest($1::uuid[], $2::timestamptz[]) as u(id, at) join pawl.keys k on k.id = u.id
+             order by k.id for update of k) u
+       where k.id = u.id`,
+      [ids, ids.map((id) => uses.get(id)?.toISOString())],
+    )
+    .catch((error) => {
+      throw storeError(error, 'Noting the use of keys');
+    });
+};

@@ -1,0 +1,68 @@
+/**
+ * Hears what the database announces (`pawl_keys`, `pawl_consent`), on a connection of its own that is made again when it
+ * breaks. `onChange` also runs after every connect, because announcements made while nobody listened are gone.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import type { Store } from './postgres.ts';
+
+export type Listener = {
+  /** Resolves after the first connect. */
+  readonly ready: Promise<void>;
+  close(): Promise<void>;
+};
+
+const longestWaitMs = 10_000;
+
+export const listen = (store: Store, channels: readonly string[], onChange: (channel: string) => void): Listener => {
+  const stop = new AbortController();
+  let current: pg.Client | null = null;
+  let connected = () => {};
+  const ready = new Promise<void>((done) => {
+    connected = done;
+  });
+
+  const session = async (): Promise<void> => {
+    const client = new pg.Client({
+      connectionString: store.url,
+      keepAlive: true,
+      connectionTimeoutMillis: 10_000,
+      application_name: 'pawl listener',
+    });
+    const over = new Promise<void>((done) => {
+      client.once('end', () => done());
+      client.on('error', () => done());
+    });
+    client.on('notification', ({ channel }) => onChange(channel));
+    try {
+      await client.connect();
+      if (stop.signal.aborted) return;
+      current = client;
+      for (const channel of channels) await client.query(`listen ${client.escapeIdentifier(channel)}`);
+      connected();
+      for (const channel of channels) onChange(channel);
+      await over;
+    } finally {
+      current = null;
+      await client.end().catch(() => {});
+    }
+  };
+
+  const running = (async () => {
+    for (let wait = 100; !stop.signal.aborted; wait = Math.min(wait * 2, longestWaitMs)) {
+      const begun = Date.now();
+      await session().catch(() => {});
+      if (Date.now() - begun > longestWaitMs) wait = 100;
+      if (!stop.signal.aborted) await sleep(wait, undefined, { signal: stop.signal, ref: false }).catch(() => {});
+    }
+  })();
+
+  return {
+    ready,
+    close: async () => {
+      stop.abort();
+      await current?.end().catch(() => {});
+      await running;
+    },
+  };
+};

@@ -1,0 +1,94 @@
+/**
+ * Brings the schema `pawl` up to date: plain SQL files in order, forward only, each in its own transaction together with
+ * the row that records it. One process at a time does it, under an advisory lock; the others wait and find it done.
+ * A file that changed after it ran, or a database made by a newer Pawl, is refused: guessing would be worse.
+ */
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import type pg from 'pg';
+import { ConfigError } from '../errors.ts';
+
+export type Migration = { readonly name: string; readonly sql: string; readonly checksum: string };
+type Applied = { readonly name: string; readonly checksum: string };
+
+/** A number nobody else is likely to use: 'pawl' in ASCII. */
+const lock = 0x7061776c;
+
+// Line ends are left out of the sum, so that a checkout on Windows is the same migration.
+const checksumOf = (sql: string): string => createHash('sha256').update(sql.replaceAll('\r\n', '\n')).digest('hex');
+
+export const readMigrations = (folder: URL = new URL('./migrations/', import.meta.url)): Migration[] =>
+  readdirSync(folder)
+    .filter((name) => /^\d{4}-[a-z0-9-]+\.sql$/.test(name))
+    .sort()
+    .map((name) => {
+      const sql = readFileSync(new URL(name, folder), 'utf8');
+      return { name: name.slice(0, -'.sql'.length), sql, checksum: checksumOf(sql) };
+    });
+
+/** What is left to run, or a ConfigError that says why nothing may be run. */
+export const planMigrations = (known: readonly Migration[], applied: readonly Applied[]): Migration[] => {
+  const byName = new Map(known.map((migration) => [migration.name, migration]));
+  for (const { name, checksum } of applied) {
+    const migration = byName.get(name);
+    if (!migration)
+      throw new ConfigError(
+        `The database has migration ${name}, which this Pawl does not know: a newer Pawl made it. Update Pawl, or use another database.`,
+      );
+    if (migration.checksum !== checksum)
+      throw new ConfigError(
+        `Migration ${name} is not the one that was run on this database. Put the original file back; changes belong in a new migration.`,
+      );
+  }
+  const done = new Set(applied.map(({ name }) => name));
+  const last =
+    applied
+      .map(({ name }) => name)
+      .sort()
+      .at(-1) ?? '';
+  const pending = known.filter(({ name }) => !done.has(name));
+  const late = pending.find(({ name }) => name < last);
+  if (late)
+    throw new ConfigError(
+      `Migration ${late.name} comes before ${last}, which has already run; give it a higher number.`,
+    );
+  return pending;
+};
+
+const readApplied = async (client: pg.PoolClient): Promise<Applied[]> => {
+  const there = await client.query(`select to_regclass('pawl.migrations') is not null as there`);
+  if (there.rows[0]?.there !== true) return [];
+  return (await client.query<Applied>('select name, checksum from pawl.migrations order by name')).rows;
+};
+
+export const migrate = async (pool: pg.Pool, known: readonly Migration[] = readMigrations()): Promise<string[]> => {
+  const client = await pool.connect();
+  try {
+    // The usual case needs no lock: everything is there.
+    if (planMigrations(known, await readApplied(client)).length === 0) return [];
+    await client.query('select pg_advisory_lock($1)', [lock]);
+    try {
+      await client.query(
+        `create schema if not exists pawl;
+         create table if not exists pawl.migrations (name text primary key, checksum text not null, at timestamptz not null default now())`,
+      );
+      const pending = planMigrations(known, await readApplied(client));
+      for (const { name, sql, checksum } of pending) {
+        await client.query('begin');
+        try {
+          await client.query(sql);
+          await client.query('insert into pawl.migrations (name, checksum) values ($1, $2)', [name, checksum]);
+          await client.query('commit');
+        } catch (error) {
+          await client.query('rollback');
+          throw new Error(`migration ${name}: ${(error as Error).message}`, { cause: error });
+        }
+      }
+      return pending.map(({ name }) => name);
+    } finally {
+      await client.query('select pg_advisory_unlock($1)', [lock]);
+    }
+  } finally {
+    client.release();
+  }
+};

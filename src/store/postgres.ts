@@ -1,0 +1,153 @@
+/**
+ * The way to the database: the embedded server of `<home>`, or the user's own at `DATABASE_URL`.
+ * A `Store` is handed down from main.ts; the files beside this one are functions of it. Errors leave as StoreError, which
+ * says whether trying again can help.
+ */
+import { Kysely, PostgresDialect } from 'kysely';
+import pg from 'pg';
+import { ConfigError, StoreError } from '../errors.ts';
+import { runningEmbedded, startEmbedded } from './embedded.ts';
+import { homeOwner, lockHome } from './lock.ts';
+import { migrate } from './migrate.ts';
+import type { Day, Tables } from './tables.ts';
+
+export type Store = {
+  readonly pool: pg.Pool;
+  readonly db: Kysely<Tables>;
+  readonly url: string;
+  readonly kind: 'embedded' | 'external';
+  readonly serverVersion: number; // e.g. 18, 14
+  /** Days whose partitions are known to exist, so that writing does not ask each time. */
+  readonly knownDays: Set<Day>;
+  close(): Promise<void>;
+};
+
+export type StoreOptions = {
+  readonly home: string;
+  readonly databaseUrl?: string | undefined;
+  /** Use the server of a Pawl that is already running in `home` instead of refusing; for commands that look on. */
+  readonly join?: boolean;
+  readonly poolSize?: number;
+  /** Tests and benches only: an embedded server without fsync. */
+  readonly volatile?: boolean;
+};
+
+const oldest = 14;
+const newest = 18;
+
+// bigint as number: counts and token sums stay far below 2^53. Days stay text: a JS Date would shift them by time zone.
+const parsers: Record<number, (text: string) => unknown> = { 20: Number, 1082: (text) => text };
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
+    (format !== 'binary' && parsers[oid]) || pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+};
+
+/** SQLSTATE classes and system errors where the same call may work later: the connection, resources, rollback by conflict. */
+const passing = /^(08|53|57|58|40|25006$|55P03$|55006$)/;
+const systemCodes = new Set([
+  ...['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'],
+]);
+
+export const isRetryable = (error: unknown): boolean => {
+  const { code, message } = error as { code?: string; message?: string };
+  if (typeof code === 'string') return passing.test(code) || systemCodes.has(code);
+  // pg's own errors carry no code.
+  return /Connection terminated|timeout exceeded when trying to connect|not queryable|Client was closed/i.test(
+    message ?? '',
+  );
+};
+
+/** What the database said, without the connection string. */
+export const storeError = (error: unknown, doing: string): StoreError => {
+  if (error instanceof StoreError) return error;
+  const said = error instanceof Error ? error.message || (error as { code?: string }).code : String(error);
+  return new StoreError(`${doing} failed: ${said}`, { cause: error, retryable: isRetryable(error) });
+};
+
+/** The address without its password, fit for logs. */
+export const shownUrl = (url: string): string => {
+  try {
+    const parsed = new URL(url);
+    return `${parsed.protocol}//${parsed.username ? `${parsed.username}@` : ''}${parsed.host}${parsed.pathname}`;
+  } catch {
+    return 'the address in DATABASE_URL';
+  }
+};
+
+const checkAddress = (url: string): void => {
+  if (!/^postgres(ql)?:\/\//.test(url))
+    throw new ConfigError('DATABASE_URL must begin with postgres:// or postgresql://.');
+};
+
+/** Opens a pool on a running server, checks its version and brings the schema up to date. */
+export const connectStore = async (
+  url: string,
+  options: { kind?: Store['kind']; poolSize?: number; onClose?: () => Promise<void> } = {},
+): Promise<Store> => {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: options.poolSize ?? 10,
+    connectionTimeoutMillis: 10_000,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    application_name: 'pawl',
+    types,
+  });
+  // A connection that breaks is replaced at the next use, and whoever was using it gets the error from the query. Without
+  // listeners it would end the process; the pool takes its own away from connections in use and on their way out.
+  pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) }).withSchema('pawl');
+  let closing: Promise<void> | null = null;
+  const close = (): Promise<void> => {
+    closing ??= (async () => {
+      await pool.end();
+      await options.onClose?.();
+    })();
+    return closing;
+  };
+  try {
+    const answer = await pool.query<{ server_version_num: string }>('show server_version_num');
+    const serverVersion = Math.floor(Number(answer.rows[0]?.server_version_num) / 10_000);
+    if (!(serverVersion >= oldest && serverVersion <= newest))
+      throw new ConfigError(
+        `The server at ${shownUrl(url)} is PostgreSQL ${serverVersion}; Pawl works with ${oldest} to ${newest}.`,
+      );
+    await migrate(pool);
+    return { pool, db, url, kind: options.kind ?? 'external', serverVersion, knownDays: new Set(), close };
+  } catch (error) {
+    await pool.end();
+    if (error instanceof ConfigError) throw error;
+    throw storeError(error, `Opening the database at ${shownUrl(url)}`);
+  }
+};
+
+export const openStore = async (options: StoreOptions): Promise<Store> => {
+  const { home, databaseUrl } = options;
+  const size = options.poolSize === undefined ? {} : { poolSize: options.poolSize };
+  if (databaseUrl) {
+    checkAddress(databaseUrl);
+    return connectStore(databaseUrl, { kind: 'external', ...size });
+  }
+  if (options.join && homeOwner(home) !== null) {
+    const url = runningEmbedded(home);
+    if (url !== null) return connectStore(url, { kind: 'embedded', ...size });
+  }
+  const lock = await lockHome(home);
+  try {
+    const server = await startEmbedded({ home, volatile: options.volatile ?? false });
+    const stop = async () => {
+      await server.stop();
+      lock.release();
+    };
+    try {
+      return await connectStore(server.url, { kind: 'embedded', ...size, onClose: stop });
+    } catch (error) {
+      await server.stop();
+      throw error;
+    }
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+};

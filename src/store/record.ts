@@ -1,0 +1,302 @@
+/**
+ * Writes what the journal holds: batches of turns, signals and attachments, each batch in one transaction, each entry
+ * exactly once however often it is delivered.
+ *
+ * A batch is one JSON parameter that the database takes apart itself: one statement, one parse, no text escaping in
+ * JavaScript. The trajectory rows are sums over the turns that were really inserted, so a repeated turn changes nothing.
+ * Writers of the same agent take turns (an advisory lock per agent, always in ascending order, so none can deadlock);
+ * that is also what keeps two writers from starting one trajectory on two days.
+ */
+import { createHash } from 'node:crypto';
+import type pg from 'pg';
+import type { JournalEntry } from '../collect/signal.ts';
+import type { Choice, Turn } from '../collect/turn.ts';
+import { addDays, dayOf, ensurePartitions } from './partitions.ts';
+import { type Store, storeError } from './postgres.ts';
+import type { Day } from './tables.ts';
+import { dayOfUuid } from './turns.ts';
+
+/** A turn joins a trajectory of the same id that began at most this many days before or after it. */
+export const joinWindowDays = 7;
+
+export type Refused = { readonly entry: JournalEntry; readonly error: string };
+export type Written = { readonly inserted: number; readonly duplicates: number; readonly refused: Refused[] };
+
+/** A statement's parameter stays below this many characters; a batch with larger bodies uses several statements. */
+const chunkLimit = 32 * 1024 * 1024;
+const earliest = Date.UTC(2000, 0, 1);
+const latest = Date.UTC(2100, 0, 1);
+
+/**
+ * jsonb holds neither NUL nor half a surrogate pair, and OpenAI bodies contain both now and then. Both become U+FFFD.
+ * JSON.stringify writes whole pairs as themselves, so every \ud… it writes is a lone half; escapes are consumed in
+ * pairs so that an escaped backslash before a `u0000` stays what it is.
+ */
+export const storableJson = (json: string): string =>
+  /\\u0000|\\ud/.test(json)
+    ? json.replace(/\\(?:u0000|ud[89a-f][0-9a-f]{2}|.)/g, (written) =>
+        /^\\u(?:0000|d)/.test(written) ? '\\ufffd' : written,
+      )
+    : json;
+
+const hasTokens = (choice: Choice): boolean => choice.tokenIds !== undefined || choice.logprobs !== undefined;
+
+/** Token arrays leave the JSON for columns of their own type, an eighth of the size. Ragged: counts say what is whose. */
+export const splitTokens = (choices: readonly Choice[]) => ({
+  choices: choices.map(({ tokenIds: _, logprobs: __, ...rest }) => rest),
+  tokenIds: choices.flatMap((choice) => choice.tokenIds ?? []),
+  logprobs: choices.flatMap((choice) => choice.logprobs ?? []),
+  tokenCounts: choices.flatMap((choice) => [choice.tokenIds?.length ?? -1, choice.logprobs?.length ?? -1]),
+});
+
+const turnJson = (turn: Turn): string =>
+  JSON.stringify(turn.choices.some(hasTokens) ? { ...turn, ...splitTokens(turn.choices) } : turn);
+
+type Line = { readonly entry: JournalEntry; readonly json: string };
+
+const lineOf = (entry: JournalEntry): Line => {
+  if (entry.kind === 'turn') {
+    const { startedAt } = entry.turn;
+    if (!(startedAt >= earliest && startedAt < latest))
+      throw new Error(`The turn's startedAt ${startedAt} is not a time between 2000 and 2100 in milliseconds.`);
+    return { entry, json: storableJson(turnJson(entry.turn)) };
+  }
+  if (entry.kind === 'signal') {
+    const { target, ...signal } = entry.signal;
+    return { entry, json: storableJson(JSON.stringify({ ...signal, targetKind: target.kind, targetId: target.id })) };
+  }
+  const { attachment } = entry;
+  if (attachment.trajectory === null && attachment.turn === null)
+    throw new Error(`The attachment of '${attachment.key}' names neither a trajectory nor a turn.`);
+  return { entry, json: storableJson(JSON.stringify(attachment)) };
+};
+
+const turnColumns = `id uuid, trajectory text, agent text, "user" text, origin text, keys text[], endpoint text,
+  "startedAt" double precision, "firstTokenMs" double precision, "latencyMs" double precision, upstream text, release text,
+  model text, status text, "httpStatus" integer, error text, attempts integer, stream boolean, request jsonb, choices jsonb,
+  "promptTokenIds" integer[], "promptTokens" bigint, "completionTokens" bigint, "reasoningTokens" bigint, usage jsonb,
+  "threadKey" text, redactions jsonb, "tokenIds" integer[], logprobs real[], "tokenCounts" integer[]`;
+
+/**
+ * $1 the turns, $2 and $3 the days between which their trajectories may already have begun.
+ * The lateral subquery asks the newest day first and stops at the first hit: index probes, whatever the planner thinks
+ * of the row counts. Times are cut to the millisecond, so that a page's cursor is exact. `errors` are calls that went wrong; a caller who left is not an error.
+ */
+const insertTurns = `
+with arrived as materialized (
+  select x.*, m.at, (m.at at time zone 'UTC')::date as day
+  from json_to_recordset($1::json) as x(${turnColumns}),
+    lateral (select to_timestamp(floor(x."startedAt") / 1000) as at) m
+), added as (
+  insert into pawl.turns (id, day, agent, trajectory, user_id, origin, endpoint, keys, started_at, first_token_ms, latency_ms,
+    upstream, release, model, status, http_status, error, attempts, stream, prompt_tokens, completion_tokens, reasoning_tokens,
+    thread_key, request, choices, usage, redactions, prompt_token_ids, token_ids, logprobs, token_counts)
+  select id, day, agent, trajectory, "user", origin, endpoint, keys, at, "firstTokenMs", "latencyMs",
+    upstream, release, model, status, "httpStatus", error, attempts, stream, "promptTokens", "completionTokens", "reasoningTokens",
+    "threadKey", request, choices, usage, redactions, "promptTokenIds", "tokenIds", logprobs, "tokenCounts"
+  from arrived
+  on conflict (id, day) do nothing
+  returning id, day, agent, trajectory, user_id, origin, keys, started_at, latency_ms, release, status, prompt_tokens, completion_tokens
+), sums as materialized (
+  select agent, trajectory as id, min(day) as day,
+    (array_agg(user_id order by started_at, id) filter (where user_id is not null))[1] as user_id,
+    coalesce(min(origin) filter (where origin <> 'production'), 'production') as origin,
+    min(started_at) as started_at, max(started_at + latency_ms * interval '1 millisecond') as ended_at,
+    count(*)::integer as turns, count(*) filter (where status in ('error', 'truncated'))::integer as errors,
+    coalesce(sum(prompt_tokens), 0)::bigint as prompt_tokens, coalesce(sum(completion_tokens), 0)::bigint as completion_tokens,
+    sum(latency_ms) as latency_ms, (array_agg(release order by started_at desc, id desc))[1] as release,
+    max(started_at) as release_at
+  from added group by agent, trajectory
+), summed as (
+  insert into pawl.trajectories as t (id, agent, day, user_id, origin, consent, started_at, ended_at, turns, errors,
+    prompt_tokens, completion_tokens, latency_ms, release, release_at)
+  select s.id, s.agent, coalesce(begun.day, s.day), s.user_id, s.origin, pawl.consent_at(s.agent, s.user_id, s.started_at),
+    s.started_at, s.ended_at, s.turns, s.errors, s.prompt_tokens, s.completion_tokens, s.latency_ms, s.release, s.release_at
+  from sums s left join lateral (
+    select b.day from pawl.trajectories b
+    where b.id = s.id and b.agent = s.agent and b.day between $2::date and $3::date
+      and b.day between s.day - ${joinWindowDays} and s.day + ${joinWindowDays}
+    order by b.day desc limit 1
+  ) begun on true
+  on conflict (id, agent, day) do update set
+    user_id = coalesce(t.user_id, excluded.user_id),
+    -- Fail closed: one turn that is not production makes the whole not production.
+    origin = case when t.origin = 'production' then excluded.origin else t.origin end,
+    consent = case when excluded.started_at < t.started_at or (t.user_id is null and excluded.user_id is not null)
+      then pawl.consent_at(t.agent, coalesce(t.user_id, excluded.user_id), least(t.started_at, excluded.started_at))
+      else t.consent end,
+    started_at = least(t.started_at, excluded.started_at),
+    ended_at = greatest(t.ended_at, excluded.ended_at),
+    turns = t.turns + excluded.turns,
+    errors = t.errors + excluded.errors,
+    prompt_tokens = t.prompt_tokens + excluded.prompt_tokens,
+    completion_tokens = t.completion_tokens + excluded.completion_tokens,
+    latency_ms = t.latency_ms + excluded.latency_ms,
+    release = case when excluded.release_at >= t.release_at then excluded.release else t.release end,
+    release_at = greatest(t.release_at, excluded.release_at)
+), keyed as (
+  insert into pawl.trajectory_keys (agent, key, target_kind, target_id, at)
+  select agent, key, 'trajectory', trajectory, min(started_at) from added, unnest(keys) as key
+  group by agent, key, trajectory
+  on conflict do nothing
+)
+select count(*)::integer as inserted from added`;
+
+const insertSignals = `
+with arrived as (
+  select distinct on (agent, identity) agent, identity, id, "targetKind", "targetId", kind, name, value, unit, "user", comment,
+    correction, to_timestamp(at / 1000) as at, to_timestamp("receivedAt" / 1000) as received_at
+  from json_to_recordset($1::json) as x(agent text, identity text, id uuid, "targetKind" text, "targetId" text, kind text, name text,
+    value double precision, unit text, "user" text, comment text, correction text, at double precision, "receivedAt" double precision)
+  order by agent, identity, at desc, "receivedAt" desc, id desc
+), added as (
+  insert into pawl.signals as s (agent, identity, id, target_kind, target_id, kind, name, value, unit, user_id, comment, correction, at, received_at)
+  select * from arrived
+  on conflict (agent, identity) do update set id = excluded.id, target_kind = excluded.target_kind, target_id = excluded.target_id,
+    kind = excluded.kind, name = excluded.name, value = excluded.value, unit = excluded.unit, user_id = excluded.user_id,
+    comment = excluded.comment, correction = excluded.correction, at = excluded.at, received_at = excluded.received_at
+  where (excluded.at, excluded.received_at, excluded.id) > (s.at, s.received_at, s.id)
+  returning 1
+)
+select count(*)::integer as inserted from added`;
+
+/** $2 and $3 bound the days in which a turn named by its id alone can be. */
+const insertAttachments = `
+with arrived as (
+  select x.agent, x.key, coalesce(x.trajectory, t.trajectory) as trajectory, x.turn, to_timestamp(x.at / 1000) as at
+  from json_to_recordset($1::json) as x(agent text, key text, trajectory text, turn uuid, at double precision)
+  left join lateral (
+    select t.trajectory from pawl.turns t
+    where x.trajectory is null and t.id = x.turn and t.agent = x.agent and t.day between $2::date and $3::date limit 1
+  ) t on true
+), added as (
+  insert into pawl.trajectory_keys (agent, key, target_kind, target_id, at)
+  select distinct on (1, 2, 3, 4) agent, key, case when trajectory is null then 'turn' else 'trajectory' end,
+    coalesce(trajectory, turn::text), at
+  from arrived order by 1, 2, 3, 4, at
+  on conflict do nothing returning 1
+)
+select count(*)::integer as inserted from added`;
+
+const ofKind = <K extends JournalEntry['kind']>(lines: readonly Line[], kind: K) =>
+  lines.filter((line): line is Line & { entry: Extract<JournalEntry, { kind: K }> } => line.entry.kind === kind);
+
+const isFarFrom = (first: JournalEntry, next: JournalEntry): boolean =>
+  first.kind === 'turn' &&
+  next.kind === 'turn' &&
+  dayOf(next.turn.startedAt) > addDays(dayOf(first.turn.startedAt), joinWindowDays);
+
+/** One statement's worth each: not too long, and no turns so far apart that one id could mean two trajectories. */
+function* chunksOf<T extends Line>(lines: readonly T[]): Generator<T[]> {
+  let chunk: T[] = [];
+  let size = 0;
+  for (const line of lines) {
+    if (size > 0 && (size + line.json.length > chunkLimit || isFarFrom(chunk[0]!.entry, line.entry))) {
+      yield chunk;
+      chunk = [];
+      size = 0;
+    }
+    chunk.push(line);
+    size += line.json.length;
+  }
+  if (chunk.length > 0) yield chunk;
+}
+
+const agentOf = (entry: JournalEntry): string =>
+  entry.kind === 'turn' ? entry.turn.agent : entry.kind === 'signal' ? entry.signal.agent : entry.attachment.agent;
+
+const lockNumbers = (lines: readonly Line[]): number[] =>
+  [...new Set(lines.map(({ entry }) => agentOf(entry)))]
+    .map((agent) => createHash('sha256').update(String(agent)).digest().readInt32BE())
+    .sort((a, b) => a - b);
+
+const minDay = (days: readonly Day[]): Day => [...days].sort()[0]!;
+const maxDay = (days: readonly Day[]): Day => [...days].sort().at(-1)!;
+
+const writeBatch = async (client: pg.PoolClient, lines: readonly Line[]): Promise<number> => {
+  let inserted = 0;
+  const add = async (statement: string, chunk: readonly Line[], ...days: Day[]) => {
+    const json = `[${chunk.map((line) => line.json).join(',')}]`;
+    const result = await client.query<{ inserted: number }>(statement, [json, ...days]);
+    inserted += result.rows[0]?.inserted ?? 0;
+  };
+  // The lock comes in a statement of its own: the next one must see what the previous holder committed.
+  const locks = lockNumbers(lines).map((number) => `select pg_advisory_xact_lock(${0x70617772}, ${number});`);
+  await client.query(`begin; ${locks.join(' ')}`);
+  for (const chunk of chunksOf(ofKind(lines, 'turn').sort((a, b) => a.entry.turn.startedAt - b.entry.turn.startedAt))) {
+    const days = chunk.map((line) => dayOf(line.entry.turn.startedAt));
+    await add(insertTurns, chunk, addDays(minDay(days), -joinWindowDays), addDays(maxDay(days), joinWindowDays));
+  }
+  for (const chunk of chunksOf(ofKind(lines, 'signal'))) await add(insertSignals, chunk);
+  for (const chunk of chunksOf(ofKind(lines, 'attachment'))) {
+    const days = chunk.map(({ entry: { attachment } }) => dayOfUuid(attachment.turn ?? '') ?? dayOf(attachment.at));
+    await add(insertAttachments, chunk, addDays(minDay(days), -1), addDays(maxDay(days), 1));
+  }
+  await client.query('commit');
+  return inserted;
+};
+
+/** Errors that lie in an entry and would come back every time: bad values, broken rules, more than a type can hold. */
+const isDataError = (error: unknown): boolean => {
+  const { code = '', message = '' } = error as { code?: string; message?: string };
+  return /^(22|23|54)/.test(code) || (code === 'XX000' && message.includes('invalid memory alloc request size'));
+};
+
+const isMissingPartition = (error: unknown): boolean =>
+  (error as { code?: string }).code === '23514' && /no partition of relation/.test((error as Error).message);
+
+const attempt = async (store: Store, lines: readonly Line[], refused: Refused[], again: boolean): Promise<number> => {
+  if (lines.length === 0) return 0;
+  await ensurePartitions(
+    store,
+    ofKind(lines, 'turn').map((line) => dayOf(line.entry.turn.startedAt)),
+  );
+  const client = await store.pool.connect().catch((error) => {
+    throw storeError(error, 'Connecting to the database');
+  });
+  let failure: unknown;
+  try {
+    const inserted = await writeBatch(client, lines);
+    client.release();
+    return inserted;
+  } catch (error) {
+    failure = error;
+    const clean = await client.query('rollback').then(
+      () => true,
+      () => false,
+    );
+    client.release(!clean);
+  }
+  if (isMissingPartition(failure) && again) {
+    // Retention dropped the day since we made it.
+    store.knownDays.clear();
+    return attempt(store, lines, refused, false);
+  }
+  if (!isDataError(failure)) throw storeError(failure, `Writing ${lines.length} entries`);
+  if (lines.length === 1) {
+    refused.push({ entry: lines[0]!.entry, error: (failure as Error).message });
+    return 0;
+  }
+  const middle = lines.length >> 1;
+  const first = await attempt(store, lines.slice(0, middle), refused, true);
+  return first + (await attempt(store, lines.slice(middle), refused, true));
+};
+
+/**
+ * Writes the batch in one transaction. Entries the database will never take are left out, the rest is written, and they
+ * come back in `refused`. Everything else that goes wrong is thrown as a StoreError, and then delivering the whole batch
+ * again is safe.
+ */
+export const writeEntries = async (store: Store, entries: readonly JournalEntry[]): Promise<Written> => {
+  const refused: Refused[] = [];
+  const lines: Line[] = [];
+  for (const entry of entries) {
+    try {
+      lines.push(lineOf(entry));
+    } catch (error) {
+      refused.push({ entry, error: (error as Error).message });
+    }
+  }
+  const inserted = await attempt(store, lines, refused, true);
+  return { inserted, duplicates: entries.length - inserted - refused.length, refused };
+};

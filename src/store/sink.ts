@@ -1,0 +1,26 @@
+/** The database as the journal sees it: the module that collect/recorder-worker.ts loads in its thread. */
+import type { OpenSink } from '../collect/sink.ts';
+import { connectStore } from './postgres.ts';
+import { writeEntries } from './record.ts';
+
+const recentThreads = `
+select thread_key as "threadKey", trajectory, extract(epoch from started_at) * 1000 + latency_ms as at
+from pawl.turns
+where day >= (to_timestamp($1 / 1000.0) at time zone 'UTC')::date and started_at >= to_timestamp($1 / 1000.0)
+  and thread_key is not null
+order by started_at desc limit 20000`;
+
+export const openSink: OpenSink = async ({ databaseUrl }) => {
+  if (databaseUrl === null) throw new Error('The recorder was started without the address of a database.');
+  const store = await connectStore(databaseUrl, { poolSize: 2 });
+  return {
+    write: (entries) => writeEntries(store, entries),
+    threads: async (since) => {
+      const { rows } = await store.pool.query<{ threadKey: string; trajectory: string; at: string }>(recentThreads, [
+        since,
+      ]);
+      return rows.map((row) => ({ ...row, at: Number(row.at) })).reverse();
+    },
+    close: () => store.close(),
+  };
+};

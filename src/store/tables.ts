@@ -1,0 +1,125 @@
+/** The tables as Kysely sees them; migrations/*.sql is where they are made. Everything lives in the schema `pawl`. */
+import type { ColumnType, Generated } from 'kysely';
+import type { Consent, Origin } from '../collect/trajectory.ts';
+import type { Choice, Endpoint, TurnStatus } from '../collect/turn.ts';
+
+/** `YYYY-MM-DD`, always UTC. */
+export type Day = string;
+type Json<T> = ColumnType<T, string, string>;
+
+export type KeysTable = {
+  id: string;
+  agent: string;
+  name: string;
+  hash: Buffer;
+  prefix: string;
+  origin: Generated<Origin>;
+  rate_limit: number | null;
+  created_at: Generated<Date>;
+  revoked_at: Date | null;
+  last_used_at: Date | null;
+};
+
+export type ConsentTable = {
+  agent: string;
+  user_id: string;
+  given_at: Date | null;
+  withdrawn_at: Date | null;
+};
+
+export type TrajectoriesTable = {
+  id: string;
+  agent: string;
+  day: Day;
+  user_id: string | null;
+  origin: Origin;
+  consent: Consent;
+  started_at: Date;
+  ended_at: Date;
+  turns: number;
+  errors: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  latency_ms: number;
+  release: string;
+  release_at: Date;
+};
+
+export type TurnsTable = {
+  id: string;
+  day: Day;
+  agent: string;
+  trajectory: string;
+  user_id: string | null;
+  origin: Origin;
+  endpoint: Endpoint;
+  keys: string[];
+  started_at: Date;
+  first_token_ms: number | null;
+  latency_ms: number;
+  upstream: string;
+  release: string;
+  model: string;
+  status: TurnStatus;
+  http_status: number;
+  error: string | null;
+  attempts: number;
+  stream: boolean;
+  prompt_tokens: number | null;
+  completion_tokens: number | null;
+  reasoning_tokens: number | null;
+  thread_key: string | null;
+  request: Json<Record<string, unknown>>;
+  choices: Json<Choice[]>;
+  usage: Json<Record<string, unknown>> | null;
+  redactions: Json<Record<string, number>>;
+  prompt_token_ids: number[] | null;
+  token_ids: number[] | null;
+  logprobs: (number | null)[] | null;
+  /** For each choice how many token ids and how many logprobs are its own: [ids of 0, logprobs of 0, ids of 1, …]; -1: none given. */
+  token_counts: number[] | null;
+};
+
+export type SignalsTable = {
+  agent: string;
+  identity: string;
+  id: string;
+  target_kind: 'turn' | 'trajectory' | 'key';
+  target_id: string;
+  kind: 'feedback' | 'outcome';
+  name: string;
+  value: number | null;
+  unit: string | null;
+  user_id: string | null;
+  comment: string | null;
+  correction: string | null;
+  at: Date;
+  received_at: Date;
+};
+
+export type TrajectoryKeysTable = {
+  agent: string;
+  key: string;
+  /** `turn`: the turn was not recorded yet when the key came; it is resolved when reading. */
+  target_kind: 'trajectory' | 'turn';
+  target_id: string;
+  at: Date;
+};
+
+export type LossesTable = {
+  id: Generated<number>;
+  at: Generated<Date>;
+  source: string;
+  reason: string;
+  count: number;
+};
+
+export type Tables = {
+  keys: KeysTable;
+  consent: ConsentTable;
+  trajectories: TrajectoriesTable;
+  turns: TurnsTable;
+  signals: SignalsTable;
+  trajectory_keys: TrajectoryKeysTable;
+  losses: LossesTable;
+};

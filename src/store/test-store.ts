@@ -1,0 +1,75 @@
+/**
+ * Real databases for tests. Importing this file gives the test file one embedded server, started at the first call and
+ * stopped after the last test; `withStore()` gives a fresh, migrated database on it, copied from a template.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, onTestFinished } from 'vitest';
+import { type EmbeddedServer, startEmbedded } from './embedded.ts';
+import { connectStore, type Store } from './postgres.ts';
+
+type Running = { readonly home: string; readonly server: EmbeddedServer; readonly admin: pg.Pool };
+let running: Promise<Running> | null = null;
+let databases = 0;
+const open = new Set<Store>();
+
+const at = (url: string, database: string): string => {
+  const parsed = new URL(url);
+  parsed.pathname = `/${database}`;
+  return parsed.href;
+};
+
+const start = async (): Promise<Running> => {
+  const home = mkdtempSync(join(tmpdir(), 'pawl-test-'));
+  const server = await startEmbedded({ home, volatile: true });
+  // A test run that is cut off must not leave a server behind.
+  process.once('exit', () => {
+    try {
+      process.kill(server.pid, 'SIGQUIT');
+    } catch {
+      // Stopped in the usual way.
+    }
+    rmSync(home, { recursive: true, force: true });
+  });
+  // Migrates the database `pawl`, which is the template from then on.
+  await (await connectStore(server.url)).close();
+  const admin = new pg.Pool({ connectionString: at(server.url, 'postgres'), max: 1 });
+  admin.on('error', () => {});
+  admin.on('connect', (client) => client.on('error', () => {}));
+  return { home, server, admin };
+};
+
+/** A fresh database. Closed and dropped when the test ends, or, outside a test, after the file's last one. */
+export const withStore = async (options: { poolSize?: number } = {}): Promise<Store> => {
+  running ??= start();
+  const { server, admin } = await running;
+  const name = `test_${++databases}`;
+  await admin.query(`create database ${name} template pawl`);
+  const store = await connectStore(at(server.url, name), {
+    kind: 'embedded',
+    poolSize: options.poolSize ?? 5,
+    onClose: async () => {
+      open.delete(store);
+      await admin.query(`drop database if exists ${name} with (force)`);
+    },
+  });
+  open.add(store);
+  try {
+    onTestFinished(() => store.close());
+  } catch {
+    // Called from beforeAll: afterAll below closes it.
+  }
+  return store;
+};
+
+afterAll(async () => {
+  if (running === null) return;
+  const { server, admin, home } = await running;
+  running = null;
+  for (const store of open) await store.close();
+  await admin.end();
+  await server.stop();
+  rmSync(home, { recursive: true, force: true });
+});

@@ -1,0 +1,41 @@
+/** The tree is the architecture: a stage imports from stages before it, never from those after. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+/** What each folder of src/ may import from; files directly in src/ other than these four see everything. */
+const upstream: Record<string, readonly string[]> = {
+  engine: [],
+  store: [], // and the types of every record
+  collect: ['store'],
+  score: ['collect', 'store'],
+  curate: ['collect', 'score', 'store'],
+  simulate: ['engine'],
+  train: ['collect', 'score', 'curate', 'simulate', 'engine', 'store'],
+  evaluate: ['collect', 'score', 'curate', 'simulate', 'train', 'engine', 'store'],
+  deploy: ['collect', 'score', 'curate', 'train', 'evaluate', 'engine', 'store'],
+  gateway: ['collect', 'deploy', 'engine', 'store'],
+  api: ['collect', 'score', 'curate', 'simulate', 'train', 'evaluate', 'deploy', 'gateway', 'engine', 'store'],
+};
+const forAll = ['errors.ts', 'config.ts', 'version.ts', 'terminal.ts'];
+
+const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter(
+  (file) => file.endsWith('.ts') && file.includes('/') && !file.endsWith('.test.ts') && !file.includes('fixtures/'),
+);
+
+describe('imports point upstream', () => {
+  it.each(files)('%s', (file) => {
+    const from = file.split('/')[0]!;
+    const text = readFileSync(join('src', file), 'utf8');
+    for (const [, type, path] of text.matchAll(/^(?:import|export)( type)? [^;]*?from '(\.[^']+)';/gms)) {
+      const target = normalize(join(dirname(file), path!));
+      const to = target.split('/')[0]!;
+      const allowed =
+        to === from ||
+        forAll.includes(target) ||
+        upstream[from]!.includes(to) ||
+        (from === 'store' && type !== undefined);
+      expect(allowed, `${file} imports ${target}`).toBe(true);
+    }
+  });
+});

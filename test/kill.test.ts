@@ -1,0 +1,122 @@
+/**
+ * Pawl killed with SIGKILL at random moments under load, fifty times over one data folder. Afterwards everything the
+ * journal acknowledged is in the database exactly once: every vote that got its 202, and at least as many entries as each
+ * life of the process had counted as journalled when it was last asked.
+ */
+import { closeSync, openSync, readdirSync, readFileSync, statSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startLoad } from './load.ts';
+import { type PawlProcess, startPawl, until } from './pawl.ts';
+import { startUpstream, type TestUpstream } from './upstream.ts';
+
+const kills = 50;
+let upstream: TestUpstream;
+let pawl: PawlProcess;
+beforeAll(async () => {
+  upstream = await startUpstream();
+  pawl = await startPawl({ PAWL_UPSTREAM: upstream.url });
+});
+afterAll(async () => {
+  await pawl?.remove();
+  await upstream?.close();
+});
+
+/** A fixed sequence of moments, so that a failure can be repeated. */
+const random = (seed: number) => () => {
+  seed = (seed * 1_664_525 + 1_013_904_223) % 4_294_967_296;
+  return seed / 4_294_967_296;
+};
+
+const journalled = async (url: string): Promise<number> => {
+  try {
+    const text = await (await fetch(`${url}/metrics`)).text();
+    return Number(/^pawl_journalled_total (\d+)/m.exec(text)?.[1] ?? 0);
+  } catch {
+    return 0;
+  }
+};
+
+it('loses nothing that was acknowledged and writes nothing twice', async () => {
+  const next = random(7);
+  const load = startLoad({ url: () => pawl.url, key: pawl.key, callers: 12, prefix: 'kill', feedback: true });
+  let counted = 0;
+  for (let i = 0; i < kills; i++) {
+    const end = Date.now() + 50 + next() * 900;
+    let seen = 0;
+    while (Date.now() < end) {
+      seen = Math.max(seen, await journalled(pawl.url));
+      await new Promise((resolve) => setTimeout(resolve, next() * 60));
+    }
+    counted += seen;
+    await pawl.kill('SIGKILL');
+    pawl = await pawl.restart();
+  }
+  await load.stop();
+  const store = await pawl.store();
+  const count = async (sql: string) => (await store.pool.query<{ n: number }>(sql)).rows[0]!.n;
+  await until(
+    () => count(`select count(*) as n from pawl.signals`),
+    (n) => n >= load.acknowledged.size,
+    200,
+  );
+  const rows = await store.pool.query<{ target_id: string }>(`select target_id from pawl.signals`);
+  const votes = rows.rows.map((row) => row.target_id);
+  expect(votes.length).toBe(new Set(votes).size);
+  expect([...load.acknowledged].filter((id) => !votes.includes(id))).toEqual([]);
+  expect(load.acknowledged.size).toBeGreaterThan(kills);
+
+  const turns = await count(`select count(*) as n from pawl.turns`);
+  expect(turns + votes.length).toBeGreaterThanOrEqual(counted);
+  expect(
+    await count(`select count(*) as n from (select trajectory from pawl.turns group by 1 having count(*) > 1) x`),
+  ).toBe(0);
+  expect(await count(`select count(*) as n from pawl.trajectories where turns <> 1`)).toBe(0);
+  expect(await count(`select count(*) as n from pawl.trajectories`)).toBe(turns);
+  await store.close();
+}, 900_000);
+
+it('skips a torn tail and a flipped bit, loses no other record, and says so', async () => {
+  // With the database stopped, votes stay in the journal.
+  const postmaster = Number(readFileSync(join(pawl.home, 'postgres', 'data', 'postmaster.pid'), 'utf8').split('\n')[0]);
+  process.kill(postmaster, 'SIGSTOP');
+  const acknowledged: string[] = [];
+  for (let i = 0; i < 20; i++) {
+    const response = await fetch(`${pawl.url}/t/torn-${i}/v1/feedback`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${pawl.key}` },
+      body: JSON.stringify({ vote: 'up' }),
+    });
+    if (response.status === 202) acknowledged.push(`torn-${i}`);
+  }
+  expect(acknowledged).toHaveLength(20);
+  await pawl.kill('SIGKILL');
+  process.kill(postmaster, 'SIGCONT');
+
+  const folder = join(pawl.home, 'journal');
+  const segments = readdirSync(folder).filter((name) => readFileSync(join(folder, name)).includes('torn-10'));
+  expect(segments).toHaveLength(1);
+  const path = join(folder, segments[0]!);
+  const file = openSync(path, 'r+');
+  writeSync(file, Buffer.from('X'), 0, 1, readFileSync(path).indexOf('torn-10')); // a flipped bit in the middle
+  const { size } = statSync(path);
+  writeSync(file, Buffer.from([0x50, 0x41, 0x57]), 0, 3, size); // half a header at the end
+  closeSync(file);
+
+  pawl = await pawl.restart();
+  const store = await pawl.store();
+  const found = await until(
+    async () =>
+      (
+        await store.pool.query<{ target_id: string }>(
+          `select target_id from pawl.signals where target_id like 'torn-%'`,
+        )
+      ).rows.map((row) => row.target_id),
+    (ids) => ids.length >= 19,
+  );
+  expect(found.toSorted()).toEqual(acknowledged.filter((id) => id !== 'torn-10').toSorted());
+  const health = (await (await fetch(`${pawl.url}/healthz`)).json()) as { status: string; problems: string[] };
+  expect(health.status).toBe('degraded');
+  expect(health.problems.join()).toMatch(/damaged journal records/);
+  await store.close();
+});
