@@ -21,22 +21,23 @@ type ListOptions = CommonOptions & {
 
 const columns: readonly Column[] = [
   { title: 'TIME' },
-  { title: 'ID', shrinkTo: 8 },
-  { title: 'AGENT', shrinkTo: 6 },
-  { title: 'USER', shrinkTo: 6 },
+  { title: 'ID', shrinkTo: 6 },
+  { title: 'AGENT', shrinkTo: 4 },
+  { title: 'USER', shrinkTo: 4 },
   { title: 'TURNS', right: true },
   { title: 'TOKENS', right: true },
   { title: 'LATENCY', right: true },
   { title: 'STATUS' },
-  { title: 'RELEASE', shrinkTo: 6 },
+  { title: 'RELEASE', shrinkTo: 5 },
   { title: 'CONSENT' },
 ];
 
 const statusOf = ({ errors }: Trajectory): string =>
   errors === 0 ? 'ok' : errors === 1 ? '1 error' : `${errors} errors`;
 
-const rowOf = (t: Trajectory): string[] => [
-  clock(t.startedAt),
+/** On a narrow terminal the time is `05-20 12:00`, so that all columns fit in 80. */
+const rowOf = (t: Trajectory, narrow: boolean): string[] => [
+  narrow ? clock(t.startedAt).slice(5, 16) : clock(t.startedAt),
   t.id,
   t.agent,
   t.user ?? '–',
@@ -80,7 +81,8 @@ const list = withConfigOption(new Command('list'))
         return;
       }
       const { paint } = terminal;
-      const lines = table(columns, page.trajectories.map(rowOf), terminal, (cell, row, column) => {
+      const rows = page.trajectories.map((trajectory) => rowOf(trajectory, terminal.columns < 110));
+      const lines = table(columns, rows, terminal, (cell, row, column) => {
         if (columns[column]?.title === 'STATUS' && page.trajectories[row]!.errors > 0) return paint.red(cell);
         return columns[column]?.title === 'TIME' ? paint.dim(cell) : cell;
       });
@@ -89,18 +91,22 @@ const list = withConfigOption(new Command('list'))
     }),
   );
 
-type ShowOptions = CommonOptions & { readonly agent?: string; readonly full?: boolean };
+type ShowOptions = CommonOptions & { readonly agent?: string; readonly full?: boolean; readonly turns: number };
 
 const show = withConfigOption(new Command('show'))
   .description('Show one conversation, turn by turn.')
   .argument('<id>', 'id of the trajectory')
   .option('--agent <name>', 'whose, when two agents used the same id')
   .option('--full', 'do not shorten long texts')
+  .option('--turns <n>', 'how many turns, from the first, at most 10000', wholeNumber(1, 10_000), 200)
   .option('--json', 'everything as one JSON object')
   .addHelpText('after', '\nExample:\n  pawl trajectories show order-4711 --full | less -R')
   .action((id: string, options: ShowOptions) =>
     withHome(options, 'existing', async ({ store, terminal, stored }) => {
-      const found = await readTrajectory(store, stored(id), { agent: options.agent });
+      const found = await readTrajectory(store, stored(id), {
+        agent: options.agent,
+        maxTurns: options.turns,
+      });
       if (found === null)
         throw new RequestError(
           404,

@@ -77,8 +77,8 @@ describe('kept', () => {
   const off = { topK: 0, topP: 1, minP: 0 };
 
   it('keeps the k most probable, ties by id', () => {
-    expect(kept(p, { ...off, topK: 4 })).toEqual([1, 3, 4, 0]);
-    expect(kept(p, { ...off, topK: 9 })).toEqual([1, 3, 4, 0, 2]);
+    expect(kept(p, { ...off, topK: 4 })).toEqual([0, 1, 3, 4]);
+    expect(kept(p, { ...off, topK: 9 })).toEqual([0, 1, 2, 3, 4]);
   });
 
   it('keeps the fewest tokens that reach topP', () => {
@@ -122,7 +122,7 @@ function bySorting(p: Float32Array, { topK, topP, minP }: { topK: number; topP: 
       return keep;
     });
   }
-  return tokens.filter((token, i) => i === 0 || p[token]! >= minP * p[tokens[0]!]!);
+  return tokens.filter((token, i) => i === 0 || p[token]! >= minP * p[tokens[0]!]!).sort((a, b) => a - b);
 }
 
 describe('the uniform numbers', () => {

@@ -53,7 +53,7 @@ function draw(p: Float32Array, rules: Rules, uniform: number): { token: number; 
   return pick(p, kept(p, rules), uniform);
 }
 
-/** Inverse of the cumulative distribution over all tokens, or over `tokens` in their order. */
+/** Inverse of the cumulative distribution over all tokens, or over some of them, by id. */
 function pick(p: Float32Array, tokens: readonly number[] | undefined, uniform: number) {
   const count = tokens?.length ?? p.length;
   let total = 0;
@@ -73,62 +73,65 @@ function pick(p: Float32Array, tokens: readonly number[] | undefined, uniform: n
   return { token, logprob: Math.log(tokens === undefined ? p[token]! : p[token]! / total) };
 }
 
-/** The tokens that survive the filters, most probable first. */
+/**
+ * The tokens that survive the filters, by id. Only probabilities are sorted, which typed arrays do natively; the tokens are
+ * then those above the smallest probability that is kept, and of those equal to it the lowest ids.
+ */
 export function kept(p: Float32Array, { topK, topP, minP }: Omit<Rules, 'temperature'>): number[] {
-  const tokens = topK > 0 && topK < p.length ? largest(p, topK) : ranked(p, worthRanking(p, topP, minP));
-  let count = tokens.length;
+  const cut = topK > 0 && topK < p.length;
+  if (!cut && topP === 1) return atLeast(p, minP * p[argmax(p)]!, p.length);
+  const falling = cut ? largest(p, topK) : worthRanking(p, topP, minP);
+  let count = falling.length;
   if (topP < 1) {
     // Without top-k the mass is that of the whole row, ranked or not.
+    const all = cut ? falling : p;
     let mass = 0;
-    if (topK > 0 && topK < p.length) for (const token of tokens) mass += p[token]!;
-    else for (let i = 0; i < p.length; i++) mass += p[i]!;
+    for (let i = 0; i < all.length; i++) mass += all[i]!;
     let sum = 0;
     count = 0;
-    while (count < tokens.length && sum < topP * mass) sum += p[tokens[count++]!]!;
+    while (count < falling.length && sum < topP * mass) sum += falling[count++]!;
     count = Math.max(count, 1);
   }
-  const least = minP * p[tokens[0]!]!;
-  while (count > 1 && p[tokens[count - 1]!]! < least) count--;
-  return tokens.slice(0, count);
+  while (count > 1 && falling[count - 1]! < minP * falling[0]!) count--;
+  const least = falling[count - 1]!;
+  let equal = 0;
+  for (let i = count - 1; i >= 0 && falling[i] === least; i--) equal++;
+  return atLeast(p, least, equal);
 }
 
-/** Below this probability a token cannot be in the result, so a large vocabulary is not sorted whole. */
-function worthRanking(p: Float32Array, topP: number, minP: number): number {
-  // All tokens under (1 − topP)/V weigh less than 1 − topP together: the nucleus is full without them. Halved for rounding.
-  const outside = (1 - topP) / p.length / 2;
-  return Math.max(outside, minP * p[argmax(p)]!);
-}
-
-function ranked(p: Float32Array, least: number): number[] {
+/** The tokens above a probability and, of those equal to it, the first few. */
+function atLeast(p: Float32Array, least: number, equal: number): number[] {
   const tokens: number[] = [];
-  for (let i = 0; i < p.length; i++) if (p[i]! >= least) tokens.push(i);
-  return tokens.sort((a, b) => p[b]! - p[a]! || a - b);
+  let left = equal;
+  for (let token = 0; token < p.length; token++)
+    if (p[token]! > least || (p[token] === least && left-- > 0)) tokens.push(token);
+  return tokens;
 }
 
-/** The `count` most probable tokens, most probable first: a heap with the weakest on top. */
-function largest(p: Float32Array, count: number): number[] {
-  const heap: number[] = [];
-  const weaker = (a: number, b: number) => p[a]! < p[b]! || (p[a] === p[b] && a > b);
-  const sink = (at: number) => {
-    for (let i = at; ; ) {
-      const left = 2 * i + 1;
-      if (left >= heap.length) return;
-      const child = left + 1 < heap.length && weaker(heap[left + 1]!, heap[left]!) ? left + 1 : left;
-      if (!weaker(heap[child]!, heap[i]!)) return;
-      [heap[i], heap[child]] = [heap[child]!, heap[i]!];
-      i = child;
-    }
-  };
-  for (let token = 0; token < p.length; token++) {
-    if (heap.length < count) {
-      heap.push(token);
-      if (heap.length === count) for (let i = count >> 1; i >= 0; i--) sink(i);
-    } else if (weaker(heap[0]!, token)) {
-      heap[0] = token;
-      sink(0);
-    }
+/** The probabilities that can matter, falling, so that a large vocabulary is not sorted whole. */
+function worthRanking(p: Float32Array, topP: number, minP: number): Float32Array {
+  // All tokens under (1 − topP)/V weigh less than 1 − topP together: the nucleus is full without them. Halved for rounding.
+  const least = Math.max((1 - topP) / p.length / 2, minP * p[argmax(p)]!);
+  const buffer = new Float32Array(p.length);
+  let size = 0;
+  for (let i = 0; i < p.length; i++) if (p[i]! >= least) buffer[size++] = p[i]!;
+  return buffer.subarray(0, size).sort().reverse();
+}
+
+/** The `count` largest probabilities, falling: a buffer of twice as many, sorted and halved whenever it is full. */
+function largest(p: Float32Array, count: number): Float32Array {
+  const buffer = new Float32Array(2 * count);
+  let size = 0;
+  let least = -1;
+  for (let i = 0; i < p.length; i++) {
+    if (p[i]! <= least) continue;
+    buffer[size++] = p[i]!;
+    if (size < buffer.length) continue;
+    buffer.sort().reverse();
+    size = count;
+    least = buffer[count - 1]!;
   }
-  return heap.sort((a, b) => p[b]! - p[a]! || a - b);
+  return buffer.subarray(0, size).sort().reverse().subarray(0, count);
 }
 
 function argmax(values: Float32Array): number {

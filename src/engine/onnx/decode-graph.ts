@@ -11,7 +11,7 @@ import { linearLayer, type ModelConfig } from './config.ts';
 import { Graph, type Tensor } from './graph.ts';
 import { runsInPlace } from './in-place.ts';
 import { headName } from './model.ts';
-import { add, linear, reshape, rmsNorm } from './ops.ts';
+import { linear, reshape, rmsNorm } from './ops.ts';
 import { paddedHeadDim, paddedNormEpsilon, padHeads } from './pad-heads.ts';
 import type { Dim } from './proto.ts';
 import type { Weights } from './weights.ts';
@@ -139,11 +139,11 @@ export function decodeGraph(config: ModelConfig): Graph {
   for (let i = 0; i < config.num_hidden_layers; i++) {
     const name = `model.layers.${i}`;
     const attended = attend(rmsNorm(g, x, weight(`${name}.input_layernorm.weight`), eps), i);
-    x = add(g, x, linear(g, attended, weight(`${name}.o`)));
+    x = linear(g, attended, weight(`${name}.o`), x);
     const inner = rmsNorm(g, x, weight(`${name}.post_attention_layernorm.weight`), eps);
     const size = config.intermediate_size;
     const [gate, up] = split(g, linear(g, inner, weight(`${name}.gate_up`)), [size, size]);
-    x = add(g, x, linear(g, gated(g, gate!, up!), weight(`${name}.down`)));
+    x = linear(g, gated(g, gate!, up!), weight(`${name}.down`), x);
   }
   const hidden = rmsNorm(g, x, weight('model.norm.weight'), eps);
   const chosen = g.node('Gather', [hidden, rows], 'float32', ['rows', config.hidden_size]);

@@ -146,6 +146,17 @@ describe('a sum', () => {
   });
 });
 
+test('many small batches give the gradient of one large one', async () => {
+  const data = sequences([20, 3, 7, 31, 5, 5, 12]);
+  const large = trainer();
+  const small = new Trainer({ config, weights: lively(1) }, { threads: 1, batchTokens: 16 });
+  const [a, b] = [await large.forwardBackward(data, crossEntropy), await small.forwardBackward(data, crossEntropy)];
+  expect(b.loss).toBeCloseTo(a.loss, 3);
+  expectClose(small.gradients(), large.gradients(), 1e-4);
+  await large.close();
+  await small.close();
+});
+
 test('a token’s logprob does not depend on what comes after it or on what shares its row', async () => {
   const t = trainer();
   const [long] = sequences([24]);
@@ -337,6 +348,31 @@ describe('bad input is refused with its reason and changes nothing', () => {
     expect(t.version).toBe(0);
     await t.forwardBackward([good!], crossEntropy);
     expect(t.optimStep({ learningRate: 0.1 }).version).toBe(1);
+    await t.close();
+  });
+
+  test('a model that has diverged, whose gradient is cleared so that the next step is clean', async () => {
+    const t = trainer();
+    const norm = t.weights().base.get('model.norm.weight')!;
+    const kept = norm.slice();
+    await t.forwardBackward([good!], crossEntropy);
+    norm.fill(Number.NaN);
+    await expect(t.forward([good!])).rejects.toThrow(/computes NaN/);
+    await expect(t.forwardBackward([good!], crossEntropy)).rejects.toThrow(/computes NaN.*was cleared/);
+    norm.set(kept);
+    expect(t.optimStep({ learningRate: 0 }).gradNorm).toBe(0);
+    await t.forwardBackward([good!], crossEntropy);
+    expect(t.optimStep({ learningRate: 0 }).gradNorm).toBeGreaterThan(0);
+    await t.close();
+  });
+
+  test('a sequence whose attention does not fit the memory, with the numbers', async () => {
+    const weights = lively(1);
+    const t = new Trainer({ config, weights }, { threads: 1, memory: 300_000 });
+    await expect(t.forwardBackward(sequences([60]), crossEntropy)).rejects.toThrow(
+      /sequence of 64 tokens needs .* MiB/,
+    );
+    await t.forwardBackward(sequences([8]), crossEntropy);
     await t.close();
   });
 

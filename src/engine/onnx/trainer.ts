@@ -77,7 +77,7 @@ export class Trainer {
     checkWeights(config, weights);
     this.config = config;
     this.lora = lora?.spec;
-    this.#options = options;
+    this.#options = { spin: false, ...options };
     this.#adapter = lora === undefined ? undefined : adapterShape(lora.spec);
     const base = parameterShapes(config);
     const shapes = this.#adapter === undefined ? base : adapterShapes(config, this.#adapter);
@@ -246,6 +246,8 @@ export class Trainer {
     for (const plan of plans) {
       const batch = fillBatch(plan, data, loss);
       const found = await this.#runBatch(session, plan, batch, loss);
+      if (found.logprobs.some(Number.isNaN))
+        throw new EngineError('The model computes NaN: its weights have diverged. Go back to an earlier checkpoint.');
       for (const { datum, row, start, size } of plan.places) {
         const from = row * plan.length + start;
         logprobs[datum]!.set(found.logprobs.subarray(from, from + size));
