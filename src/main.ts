@@ -7,6 +7,7 @@ import { doctorCommand } from './doctor.ts';
 import { engineCommands } from './engine/command.ts';
 import { keysCommand } from './gateway/command.ts';
 import { serveCommand } from './serve-command.ts';
+import { trainCommands } from './train/command.ts';
 import { version } from './version.ts';
 
 const program = new Command('pawl')
@@ -18,7 +19,7 @@ const program = new Command('pawl')
   .addCommand(keysCommand())
   .addCommand(consentCommand())
   .addCommand(doctorCommand());
-for (const command of engineCommands()) program.addCommand(command);
+for (const command of [...engineCommands(), ...trainCommands()]) program.addCommand(command);
 
 try {
   await program.parseAsync();
