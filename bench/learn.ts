@@ -126,7 +126,7 @@ async function learn(seed: number): Promise<Result> {
   };
   await createRun(store, run, stages, Date.now());
   const parts = { engine, store, stages, model, checkpointEvery: 1000 };
-  for await (const { step, stage, values } of train(model, parts)) {
+  for await (const { step, stage, values, taskTypes } of train(model, parts)) {
     if (step % 5 !== 0) continue;
     const figures = (
       [
@@ -143,7 +143,8 @@ async function learn(seed: number): Promise<Result> {
     )
       .flatMap((name) => (values[name] === undefined ? [] : `${name} ${values[name].toFixed(4)}`))
       .join('  ');
-    console.log(`seed ${seed}  ${stage} ${step}  ${figures}`);
+    const types = Object.entries(taskTypes ?? {}).map(([type, { success }]) => `${type} ${success.toFixed(2)}`);
+    console.log([`seed ${seed}  ${stage} ${step}`, figures, ...types.sort()].join('  '));
   }
   const seconds = (performance.now() - started) / 1000;
   const used = process.cpuUsage(cpuBefore);
