@@ -2,8 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { stepCountIs, streamText, tool } from 'ai';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { echoEngine, writeEchoCheckpoint } from './fixtures/echo-engine.ts';
 import { writeModel } from './fixtures/write-model.ts';
 import { createOnnxEngine } from './onnx/engine.ts';
@@ -363,6 +366,32 @@ describe('what cannot be honoured is refused in the shape of OpenAI', () => {
       400,
     );
   });
+});
+
+test('the AI SDK calls tools and streams', async () => {
+  const provider = createOpenAICompatible({ name: 'pawl', baseURL: `${server.url}/v1`, includeUsage: true });
+  reply = (prompt) => (prompt.includes('<tool_response>') ? 'It was sent.' : `<think>\nLook.\n</think>\n\n${call}`);
+  const asked: unknown[] = [];
+  const stream = streamText({
+    model: provider('echo'),
+    prompt: 'Where is order 12?',
+    temperature: 0,
+    stopWhen: stepCountIs(3),
+    tools: {
+      find_order: tool({
+        description: 'Finds an order.',
+        inputSchema: z.object({ id: z.string() }),
+        execute: async (input) => {
+          asked.push(input);
+          return { status: 'sent' };
+        },
+      }),
+    },
+  });
+  expect(await stream.text).toBe('It was sent.');
+  expect(asked).toEqual([{ id: '12' }]);
+  expect((await stream.steps)[0]!.reasoningText).toBe('Look.');
+  expect((await stream.totalUsage).outputTokens).toBeGreaterThan(10);
 });
 
 test('a client that goes away stops the work', async () => {
