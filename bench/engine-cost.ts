@@ -1,7 +1,7 @@
 /**
- * How the cost of training grows: with parameters, with the tokens of a step, and with the length of a sequence. Each line
- * is a full step beside a plain Gemm measured right before and after it; `ratio` is what the step reaches of that Gemm, so
- * that lines can be compared even when the machine is busy. The table of docs/engine.md is this bench's output.
+ * How the cost of training grows: with parameters, with the tokens of a step, and with the length of a sequence. Costs are
+ * in processor time of all threads, which a busy machine does not change much; on two idle cores a step takes half of it.
+ * `of Gemm` is what a step reaches of a plain 1024³ Gemm by the same clock. docs/engine.md has the table it prints.
  *
  * Options: --rounds N (default 3).
  */
@@ -23,17 +23,23 @@ const median = (values: readonly number[]) => [...values].sort((a, b) => a - b)[
 const graph = new Graph();
 const [a, b] = ['a', 'b'].map((name) => graph.input(name, 'float32', [1024, 1024])) as [Tensor, Tensor];
 graph.output('y', linear(graph, a, b));
-const session = await createSession(graph, 'gemm', { threads });
+const session = await createSession(graph, 'gemm', { threads, spin: false });
 const ones = () => float32(new Float32Array(2 ** 20).fill(1), [1024, 1024]);
 const [feeds, fetches] = [{ a: ones(), b: ones() }, { y: ones() }];
+/** Processor seconds of all threads. */
+async function cost(work: () => Promise<unknown>): Promise<number> {
+  const start = process.cpuUsage();
+  await work();
+  const { user, system } = process.cpuUsage(start);
+  return (user + system) / 1e6;
+}
+
+/** GFLOP per processor second. */
 async function gemm(): Promise<number> {
-  const times: number[] = [];
-  for (let i = 0; i < 5; i++) {
-    const start = performance.now();
-    await session.run(feeds, fetches);
-    times.push(performance.now() - start);
-  }
-  return 2 ** 31 / median(times) / 1e6;
+  const seconds = await cost(async () => {
+    for (let i = 0; i < 10; i++) await session.run(feeds, fetches);
+  });
+  return (10 * 2 ** 31) / seconds / 1e9;
 }
 
 type Case = { readonly hidden: number; readonly layers: number; readonly rows: number; readonly length: number };
@@ -50,9 +56,9 @@ const cases: Case[] = [
 ];
 
 console.log(
-  '| hidden | layers | parameters | sequences × length | tokens/s | GFLOP/s | of Gemm | model MiB | batch MiB |',
+  '| hidden | layers | parameters | sequences × length | s per 1000 tokens | of Gemm | model MiB | batch MiB |',
 );
-console.log('|---|---|---|---|---|---|---|---|---|');
+console.log('|---|---|---|---|---|---|---|---|');
 const lines = [];
 for (const { hidden, layers, rows, length } of cases) {
   const config = parseModelConfig({
@@ -71,36 +77,32 @@ for (const { hidden, layers, rows, length } of cases) {
   const ids = Int32Array.from({ length: length + 1 }, (_, i) => (i * i + 7 * i) % 512);
   const datum = { tokens: ids.slice(0, -1), targets: ids.slice(1), weights: new Float32Array(length).fill(1e-3) };
   const data = Array.from({ length: rows }, () => datum);
-  const found: { tokens: number; gflops: number; ratio: number }[] = [];
+  const found: { seconds: number; ratio: number }[] = [];
   for (let round = -1; round < rounds; round++) {
     const before = await gemm();
-    const start = performance.now();
-    await trainer.forwardBackward(data, { kind: 'cross_entropy' });
-    trainer.optimStep({ learningRate: 1e-4 });
-    const seconds = (performance.now() - start) / 1000;
+    const seconds = await cost(async () => {
+      await trainer.forwardBackward(data, { kind: 'cross_entropy' });
+      trainer.optimStep({ learningRate: 1e-4 });
+    });
     const gflops = (6 * trainer.parameters * rows * length) / seconds / 1e9;
-    const ratio = gflops / ((before + (await gemm())) / 2);
-    if (round >= 0) found.push({ tokens: (rows * length) / seconds, gflops, ratio });
+    if (round >= 0) found.push({ seconds, ratio: gflops / ((before + (await gemm())) / 2) });
   }
+  const batchRows = Math.min(rows, Math.max(1, Math.floor(1280 / length)));
   const line = {
     hidden,
     layers,
     parameters: trainer.parameters,
     rows,
     length,
-    tokens_per_s: Math.round(median(found.map((f) => f.tokens))),
-    gflops: Number(median(found.map((f) => f.gflops)).toFixed(1)),
+    seconds_per_1000_tokens: Number(((1000 * median(found.map((f) => f.seconds))) / (rows * length)).toFixed(3)),
     ratio: Number(median(found.map((f) => f.ratio)).toFixed(2)),
     model_mib: Number((modelBytes(config, trainer.trainableParameters) / 2 ** 20).toFixed(1)),
-    batch_mib: Math.round(
-      batchBytes(config, Math.min(rows, Math.max(1, Math.floor(1280 / length))), length, true) / 2 ** 20,
-    ),
+    batch_mib: Math.round(batchBytes(config, batchRows, length, true) / 2 ** 20),
   };
   lines.push(line);
-  const { tokens_per_s, gflops, ratio, parameters, model_mib, batch_mib } = line;
-  const millions = `${(parameters / 1e6).toFixed(1)}M`;
   console.log(
-    `| ${hidden} | ${layers} | ${millions} | ${rows} × ${length} | ${tokens_per_s} | ${gflops} | ${ratio} | ${model_mib} | ${batch_mib} |`,
+    `| ${hidden} | ${layers} | ${(line.parameters / 1e6).toFixed(1)}M | ${rows} × ${length} | ` +
+      `${line.seconds_per_1000_tokens} | ${line.ratio} | ${line.model_mib} | ${line.batch_mib} |`,
   );
   await trainer.close();
 }

@@ -65,7 +65,7 @@ async function gemm() {
   const graph = new Graph();
   const [a, b] = ['a', 'b'].map((name) => graph.input(name, 'float32', [size, size])) as [Tensor, Tensor];
   graph.output('y', linear(graph, a, b));
-  const session = await createSession(graph, 'gemm', { threads });
+  const session = await createSession(graph, 'gemm', { threads, spin: false });
   const random = seededRandom(2);
   const matrix = () => float32(Float32Array.from({ length: size * size }, random), [size, size]);
   const [feeds, fetches] = [{ a: matrix(), b: matrix() }, { y: matrix() }];

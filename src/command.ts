@@ -25,17 +25,31 @@ export type Opened = {
 };
 
 const joinAttempts = 60;
+const lingerMs = 10_000;
 
 /** Another command may just be starting or stopping the embedded server; that takes a second or two. */
 async function openJoined(config: Config): Promise<Store> {
   for (let attempt = 1; ; attempt++) {
+    const shared = config.databaseUrl === undefined && homeOwner(config.home) !== null;
     try {
-      return await openStore({ home: config.home, databaseUrl: config.databaseUrl, join: true, poolSize: 2 });
+      // One connection: then every other one in the list that `waitForOthers` reads belongs to somebody else.
+      return await openStore({ home: config.home, databaseUrl: config.databaseUrl, join: true, poolSize: 1 });
     } catch (error) {
-      const busy = config.databaseUrl === undefined && homeOwner(config.home) !== null;
+      const busy = shared || (config.databaseUrl === undefined && homeOwner(config.home) !== null);
       if (!busy || attempt === joinAttempts) throw error;
       await sleep(250);
     }
+  }
+}
+
+/** Commands that joined the server this one started finish before it is stopped. */
+async function waitForOthers(config: Config, store: Store): Promise<void> {
+  if (store.kind !== 'embedded' || homeOwner(config.home) !== process.pid) return;
+  for (const end = Date.now() + lingerMs; Date.now() < end; await sleep(50)) {
+    const others = await store.pool.query(
+      `select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend' limit 1`,
+    );
+    if (others.rowCount === 0) return;
   }
 }
 
@@ -55,6 +69,7 @@ export async function withHome(
   const store = await openJoined(config);
   try {
     await run({ config, store, terminal: openTerminal(), stored: (id) => personId(id, secret) });
+    await waitForOthers(config, store);
   } finally {
     await store.close();
   }

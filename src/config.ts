@@ -6,6 +6,7 @@
 import { existsSync } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { tsImport } from 'tsx/esm/api';
 import { z } from 'zod';
 import { ConfigError } from './errors.ts';
 
@@ -38,6 +39,8 @@ const schema = z
     /** PostgreSQL 14 to 18 of your own; without it Pawl runs one in its home folder. */
     databaseUrl: z.url({ protocol: /^postgres(ql)?$/, error: 'a postgres:// address' }).optional(),
     host: z.string().min(1).default('127.0.0.1'),
+    /** Names by which browsers reach this server besides localhost and addresses, e.g. behind a proxy; '*' is any. */
+    hosts: z.array(z.string().min(1)).default([]),
     /** 0 takes any free port. */
     port: z.int().min(0).max(65_535).default(4700),
     upstreams: z.record(name, upstream).default({}),
@@ -96,8 +99,10 @@ const fromEnvironment = (env: NodeJS.ProcessEnv): Partial<ConfigInput> => ({
     : {}),
 });
 
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
+
 export function parseConfig(input: unknown, env: NodeJS.ProcessEnv, folder: string, file = 'the settings'): Config {
-  const layered = typeof input === 'object' && input !== null ? { ...input, ...fromEnvironment(env) } : input;
+  const layered = isObject(input) ? { ...input, ...fromEnvironment(env) } : input;
   const parsed = schema.safeParse(layered);
   if (!parsed.success) {
     const problems = parsed.error.issues.map((issue) => `  ${issue.path.join('.') || '(top level)'}: ${issue.message}`);
@@ -117,8 +122,10 @@ export async function loadConfig(
     if (options.config) throw new ConfigError(`There is no settings file at ${path}.`);
     return parseConfig({}, env, folder, 'The environment');
   }
-  const module: { default?: unknown } = await import(pathToFileURL(path).href);
-  if (module.default === undefined)
+  const module: { default?: unknown } = await tsImport(pathToFileURL(path).href, import.meta.url);
+  // In a folder whose package.json does not say "type": "module", the exports arrive as CommonJS: one level deeper.
+  const settings = isObject(module.default) && 'default' in module.default ? module.default.default : module.default;
+  if (settings === undefined)
     throw new ConfigError(`${path} exports no default; end it with \`export default defineConfig({ … })\`.`);
-  return parseConfig(module.default, env, folder, path);
+  return parseConfig(settings, env, folder, path);
 }

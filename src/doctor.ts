@@ -250,6 +250,14 @@ export function judgeClock(aheadMs: number): Check {
   return warn('clock', found, 'Synchronise both machines (NTP): consent and outcomes are matched by time.');
 }
 
+/** An address may carry a name and password; neither belongs on a screen. */
+function withoutPassword(address: string): string {
+  const url = new URL(address);
+  url.username = '';
+  url.password = '';
+  return url.href.replace(/\/+$/, '');
+}
+
 async function checkUpstreams(config: Config): Promise<Check[]> {
   const names = Object.keys(config.upstreams);
   if (names.length === 0)
@@ -262,11 +270,12 @@ async function checkUpstreams(config: Config): Promise<Check[]> {
     ];
   return Promise.all(
     names.map(async (name): Promise<Check> => {
-      const { baseUrl, key } = config.upstreams[name]!;
+      const { baseUrl: address, key } = config.upstreams[name]!;
+      const baseUrl = withoutPassword(address);
       const label = `upstream ${name}`;
       try {
         const before = performance.now();
-        const answer = await request(`${baseUrl}/models`, {
+        const answer = await request(`${address}/models`, {
           headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
           headersTimeout: 5000,
           bodyTimeout: 5000,
@@ -338,12 +347,18 @@ const guarded = async (name: string, run: () => Promise<Check | Check[]> | Check
   }
 };
 
-export async function diagnose(options: { config?: string }): Promise<Check[]> {
+export async function diagnose(
+  options: { config?: string },
+  env = process.env,
+  folder = process.cwd(),
+): Promise<Check[]> {
   const out = [checkNode(process.versions.node), ...(await guarded('packages', checkPackages))];
   let config: Config;
   try {
-    config = await loadConfig(options);
-    const file = options.config ?? (existsSync('pawl.config.ts') ? 'pawl.config.ts' : 'no file; from the environment');
+    config = await loadConfig(options, env, folder);
+    const file =
+      options.config ??
+      (existsSync(join(folder, 'pawl.config.ts')) ? 'pawl.config.ts' : 'no file; from the environment');
     out.push(ok('settings', file));
   } catch (error) {
     return [...out, fail('settings', reason(error), 'Correct the settings; the other checks need them.')];

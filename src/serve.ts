@@ -62,7 +62,14 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
 
     const metrics = createMetrics(() => recorder.stats());
     const gateway = createGateway({ config, keys, upstreams, recorder, metrics, log });
-    const api = createApi({ store, home: config.home, adminHash: admin.hash, recorder: () => recorder.stats() });
+    const api = createApi({
+      store,
+      home: config.home,
+      adminHash: admin.hash,
+      recorder: () => recorder.stats(),
+      hosts: [config.host, ...config.hosts],
+      onError: (error) => log.error({ err: error }, 'api: a request failed in Pawl itself'),
+    });
     const apiListener = getRequestListener(api.fetch);
 
     let draining = false;

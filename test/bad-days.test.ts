@@ -48,6 +48,10 @@ const metric = async (name: string) =>
       0,
   );
 
+const postmaster = () =>
+  Number(readFileSync(join(pawl.home, 'postgres', 'data', 'postmaster.pid'), 'utf8').split('\n')[0]);
+const countOf = async (sql: string) => (await store.pool.query<{ n: number }>(sql)).rows[0]!.n;
+
 describe('an upstream that misbehaves', () => {
   it('is asked again after 429 and 503, and the turn says how often', async () => {
     expect((await ask('busy', 'busy-1')).status).toBe(200);
@@ -276,13 +280,13 @@ it('answers everybody while the database is stopped, and has every trajectory ex
     () => load.answered.size,
     (n) => n > 50,
   );
-  const postmaster = Number(readFileSync(join(pawl.home, 'postgres', 'data', 'postmaster.pid'), 'utf8').split('\n')[0]);
-  process.kill(postmaster, 'SIGSTOP');
+  const server = postmaster();
+  process.kill(server, 'SIGSTOP');
   const atStop = load.answered.size;
   try {
     await new Promise((resolve) => setTimeout(resolve, 60_000));
   } finally {
-    process.kill(postmaster, 'SIGCONT');
+    process.kill(server, 'SIGCONT');
   }
   await load.stop();
   expect(load.failures).toEqual([]);
@@ -304,6 +308,32 @@ it('answers everybody while the database is stopped, and has every trajectory ex
   expect(counts).toEqual({ trajectories: expected, turns: expected, votes: load.acknowledged.size, uneven: 0 });
 }, 300_000);
 
+it('answers everybody while the database server is killed, and starts it again', async () => {
+  const load = startLoad({ url: () => pawl.url, key: pawl.key, callers: 4, prefix: 'killed', feedback: true });
+  await until(
+    () => load.answered.size,
+    (n) => n > 20,
+  );
+  await store.close();
+  process.kill(postmaster(), 'SIGKILL');
+  const atKill = load.answered.size;
+  await until(
+    () => load.answered.size,
+    (n) => n > atKill + 100,
+  );
+  store = await until(
+    () => pawl.store().catch(() => null),
+    (opened) => opened !== null,
+  ).then((opened) => opened!);
+  await load.stop();
+  expect(load.failures).toEqual([]);
+  const recorded = await until(
+    () => countOf(`select count(*) as n from pawl.turns where trajectory like 'killed-%'`),
+    (n) => n >= load.answered.size,
+  );
+  expect(recorded).toBe(load.answered.size);
+});
+
 it('on SIGTERM answers what is in flight, writes it down and leaves nothing running', async () => {
   const load = startLoad({ url: () => pawl.url, key: pawl.key, callers: 8, prefix: 'drain' });
   await until(
@@ -311,22 +341,17 @@ it('on SIGTERM answers what is in flight, writes it down and leaves nothing runn
     (n) => n > 20,
   );
   await store.close();
-  const postmaster = Number(readFileSync(join(pawl.home, 'postgres', 'data', 'postmaster.pid'), 'utf8').split('\n')[0]);
+  const server = postmaster();
   await pawl.kill('SIGTERM');
   expect(pawl.process.exitCode).toBe(0);
-  expect(() => process.kill(postmaster, 0)).toThrow();
+  expect(() => process.kill(server, 0)).toThrow();
   await load.stop();
   // Callers that had been let in were answered; those that came after found the door closed.
   expect(load.failures.every(({ reason }) => reason.includes('fetch failed'))).toBe(true);
   pawl = await pawl.restart();
   store = await pawl.store();
   const recorded = await until(
-    async () => {
-      const { rows } = await store.pool.query<{ count: number }>(
-        `select count(*) from pawl.turns where trajectory like 'drain-%'`,
-      );
-      return rows[0]!.count;
-    },
+    () => countOf(`select count(*) as n from pawl.turns where trajectory like 'drain-%'`),
     (count) => count >= load.answered.size,
   );
   expect(recorded).toBe(load.answered.size);

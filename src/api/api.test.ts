@@ -25,7 +25,12 @@ const well: shape.Recording = {
   journalled: 7,
   recorded: 7,
   corrupt: 0,
-  dropped: {},
+  refused: 0,
+  restarts: 0,
+  dropped: { 'queue-full': 0 },
+  redactions: {},
+  tokensDropped: 0,
+  contentDropped: 0,
 };
 
 let home: string;
@@ -194,6 +199,8 @@ describe('GET /api/trajectories', () => {
     ['agents=desk', 'agents'],
     ['limit=1&limit=2', 'limit'],
     ['cursor=nonsense', 'cursor'],
+    ['agent=a%00b', 'agent'],
+    ['until=9999-12-31', 'until'],
   ])('%s is refused and the message names %s', async (query, field) => {
     const answer = await call(`/api/trajectories?${query}`);
     expect(answer.status).toBe(400);
@@ -213,13 +220,28 @@ describe('GET /api/trajectories/{id}', () => {
       ['resolved', 1],
     ]);
     expect(found.keys).toEqual(['order:1']);
-    expect(found.cut).toBe(false);
+    expect(found.next).toBeNull();
   });
 
-  test('says when there are more turns than were asked for', async () => {
-    const found = shape.oneTrajectorySchema.parse(await (await call('/api/trajectories/a?limit=1')).json());
-    expect(found.turns).toHaveLength(1);
-    expect(found.cut).toBe(true);
+  test('pages of one turn give every turn once, in order', async () => {
+    const seen: string[] = [];
+    let next: string | null = '';
+    while (next !== null) {
+      const answer = await call(`/api/trajectories/a?limit=1${next && `&cursor=${next}`}`);
+      const found: shape.TrajectoryDetail = shape.oneTrajectorySchema.parse(await answer.json());
+      expect(found.turns).toHaveLength(1);
+      seen.push(found.turns[0]!.status);
+      next = found.next;
+    }
+    expect(seen).toEqual(['ok', 'error']);
+    expect((await call('/api/trajectories/a?cursor=nonsense')).status).toBe(400);
+  });
+
+  test('a cursor made up to reach beyond the calendar is refused like any other', async () => {
+    const far = Buffer.from('999999999999999 0190a6c2-7a1e-7c3d-9f41-2b7d5e6f8a90').toString('base64url');
+    expect((await call(`/api/trajectories/a?cursor=${far}`)).status).toBe(400);
+    const list = Buffer.from(JSON.stringify([8.64e15, 'desk', 'a'])).toString('base64url');
+    expect((await call(`/api/trajectories?cursor=${list}`)).status).toBe(400);
   });
 
   test('an unknown id, or another agent’s, is 404', async () => {
@@ -259,6 +281,7 @@ describe('keys', () => {
   test.each([
     [{ agent: 'desk' }, 'name'],
     [{ name: '  ', agent: 'desk' }, 'name'],
+    [{ name: 'a\u0000', agent: 'desk' }, 'name'],
     [{ name: 'x', agent: 'Desk!' }, 'agent'],
     [{ name: 'x', agent: 'desk', rateLimit: 0 }, 'rateLimit'],
     [{ name: 'x', agent: 'desk', origin: 'mars' }, 'origin'],
@@ -310,6 +333,13 @@ describe('consent', () => {
     expect((await consent('GET', 'eve@example.com')).consent).toBe('given');
   });
 
+  test('a user id may hold a slash or any script', async () => {
+    for (const user of ['tenant/7', '사용자 7', '100%']) {
+      expect((await consent('PUT', user)).user).toBe(user);
+      expect((await consent('GET', user)).consent).toBe('given');
+    }
+  });
+
   test('the list goes by user id, page by page, for one agent', async () => {
     for (const user of ['z3', 'z1', 'z2']) await call(`/api/consent/${user}?agent=lists`, { method: 'PUT' });
     const list = async (query: string) =>
@@ -344,7 +374,7 @@ describe('GET /api/status', () => {
     expect(detail?.recording.recorded).toBe(7);
   });
 
-  test.each([{ sinkUp: false }, { diskOk: false }, { corrupt: 1 }, { dropped: { queue_full: 1 } }])(
+  test.each([{ sinkUp: false }, { diskOk: false }, { corrupt: 1 }, { refused: 1 }, { dropped: { disk: 1 } }])(
     '%j is degraded',
     async (trouble) => {
       recording = { ...well, ...trouble };

@@ -132,6 +132,16 @@ const statusRoute = createRoute({
   responses: { 200: json(shape.statusSchema, 'The status.'), 403: refusals[403] },
 });
 
+/** Where a page of turns ended. Opaque to callers. */
+const turnCursor = ({ startedAt, id }: { startedAt: number; id: string }): string =>
+  Buffer.from(`${startedAt} ${id}`).toString('base64url');
+
+function turnPosition(cursor: string): { startedAt: number; id: string } {
+  const parts = /^(\d{1,15}) ([0-9a-f-]{36})$/.exec(Buffer.from(cursor, 'base64url').toString());
+  if (parts === null) throw new RequestError(400, 'invalid_cursor', 'cursor: not one that a page of turns gave.');
+  return { startedAt: Number(parts[1]), id: parts[2]! };
+}
+
 const failure = (code: string, message: string) => ({ error: { message, code } });
 
 function guard(parts: ApiParts): MiddlewareHandler {
@@ -203,8 +213,9 @@ function routesOf(parts: ApiParts) {
     })
     .openapi(readRoute, async (c) => {
       const { id } = c.req.valid('param');
-      const { agent, limit } = c.req.valid('query');
-      const found = await readTrajectory(store, await stored(id), { agent, maxTurns: limit });
+      const { agent, limit, cursor } = c.req.valid('query');
+      const afterTurn = cursor === undefined ? undefined : turnPosition(cursor);
+      const found = await readTrajectory(store, await stored(id), { agent, maxTurns: limit, afterTurn });
       if (found === null) return c.json(failure('not_found', `There is no trajectory ${id}.`), 404);
       return c.json(
         {
@@ -212,7 +223,7 @@ function routesOf(parts: ApiParts) {
           turns: found.turns.map(wireTurn),
           signals: found.signals.map(wireSignal),
           keys: found.keys,
-          cut: found.cut,
+          next: found.cut ? turnCursor(found.turns.at(-1)!) : null,
         },
         200,
       );
@@ -257,7 +268,8 @@ function routesOf(parts: ApiParts) {
     .openapi(statusRoute, async (c) => {
       const recording = parts.recorder();
       const dropped = Object.values(recording.dropped).some((count) => count > 0);
-      const well = recording.sinkUp && recording.diskOk && recording.corrupt === 0 && !dropped;
+      const lost = dropped || recording.corrupt > 0 || recording.refused > 0;
+      const well = recording.sinkUp && recording.diskOk && !lost;
       const detail = isAdmin(c.req.header('authorization'), parts.adminHash)
         ? { recording, database: await readDatabase(store) }
         : null;
@@ -285,6 +297,8 @@ export function createApi(parts: ApiParts): Api {
     ),
   );
   app.onError((error, c) => {
+    if (error instanceof HTTPException && error.status === 415)
+      return c.json(failure('invalid_request', 'Send the body as JSON, with `content-type: application/json`.'), 415);
     if (error instanceof HTTPException) return c.json(failure('invalid_request', error.message), error.status);
     if (error instanceof RequestError) return c.json(failure(error.code, error.message), error.status as 400);
     if (error instanceof StoreError && error.retryable) {
@@ -294,6 +308,10 @@ export function createApi(parts: ApiParts): Api {
         503,
       );
     }
+    // SQLSTATE class 22: the database cannot hold a value, so the request's value is at fault.
+    const { code: state } = (error.cause ?? {}) as { code?: unknown };
+    if (error instanceof StoreError && typeof state === 'string' && state.startsWith('22'))
+      return c.json(failure('invalid_request', 'A value in the request is none that the database can hold.'), 400);
     parts.onError?.(error);
     return c.json(failure('internal_error', 'Pawl failed to handle this request; its log has the reason.'), 500);
   });

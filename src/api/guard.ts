@@ -26,7 +26,7 @@ export function refuseHost(host: string | undefined, hosts: readonly string[]): 
   if (known || hosts.some((other) => other.toLowerCase() === bare)) return null;
   return {
     code: 'unknown_host',
-    message: `This Pawl is not known as ${bare.slice(0, 100)}. Use its address or localhost.`,
+    message: `This Pawl is not known as ${bare.slice(0, 100)}. Use its address or localhost, or add the name to \`hosts\` in pawl.config.ts.`,
   };
 }
 

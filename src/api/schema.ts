@@ -12,14 +12,23 @@ const count = z.int().min(0);
 const data = z.record(z.string(), z.unknown());
 const personal = 'Ids that hold personal data are stored, and answered, as a keyed hash.';
 
-export const agentName = z.string().min(1).max(63).openapi({ example: 'support-desk' });
-export const userId = z.string().min(1).max(4096).openapi({ example: 'u-17', description: personal });
+/** The database's text cannot hold the character NUL. */
+const text = (max: number) =>
+  z
+    .string()
+    .min(1)
+    .max(max)
+    .refine((typed) => !typed.includes('\0'), 'must not hold the character NUL');
+
+export const agentName = text(63).openapi({ example: 'support-desk' });
+export const userId = text(4096).openapi({ example: 'u-17', description: personal });
 /** A moment as people type it: a date, or a date and time with its zone. */
 const moment = z
   .union([z.iso.datetime({ offset: true }), z.iso.date()], {
     error: 'a time such as 2026-01-31 or 2026-01-31T14:00:00Z',
   })
-  .transform((text) => new Date(text))
+  .transform((typed) => new Date(typed))
+  .refine((at) => at.getUTCFullYear() >= 1970 && at.getUTCFullYear() < 3000, 'a time between 1970 and 2999')
   .openapi({ type: 'string', format: 'date-time' });
 
 const limit = (fallback: number) =>
@@ -31,10 +40,10 @@ const limit = (fallback: number) =>
 
 const yes = z
   .enum(['true', 'false'])
-  .transform((text) => text === 'true')
+  .transform((typed) => typed === 'true')
   .openapi({ type: 'string', enum: ['true', 'false'] });
 
-const cursor = z.string().min(1).max(1024).openapi({ description: '`next` of the page before.' });
+const cursor = text(1024).openapi({ description: '`next` of the page before.' });
 
 export const problemSchema = z
   .object({ error: z.object({ message: z.string(), code: z.string() }) })
@@ -62,7 +71,7 @@ export const trajectoryQuery = z.strictObject({
   agent: agentName.optional(),
   user: userId.optional(),
   origin: z.enum(origins).optional(),
-  release: z.string().min(1).max(256).optional(),
+  release: text(256).optional(),
   errors: yes.optional().openapi({ description: 'true: only those with a failed turn.' }),
   since: moment.optional(),
   until: moment.optional(),
@@ -128,7 +137,8 @@ export const trajectoryParam = z.object({
 
 export const oneTrajectoryQuery = z.strictObject({
   agent: agentName.optional().openapi({ description: 'Which one, when two agents used the same id; else the newest.' }),
-  limit: limit(maxLimit),
+  limit: limit(50),
+  cursor: cursor.optional(),
 });
 
 export const oneTrajectorySchema = z
@@ -137,10 +147,11 @@ export const oneTrajectorySchema = z
     turns: z.array(turnSchema),
     signals: z.array(signalSchema),
     keys: z.array(z.string()),
-    cut: z.boolean(),
+    next: z.string().nullable(),
   })
   .openapi('TrajectoryDetail', {
-    description: 'Turns in the order they started; `cut` when there are more than `limit`. `keys` are business keys.',
+    description:
+      'Turns in the order they started, a page of them; signals about the whole and about these turns; business keys.',
   });
 
 export const keySchema = z
@@ -193,7 +204,12 @@ export const recordingSchema = z
     journalled: count,
     recorded: count,
     corrupt: count,
+    refused: count,
+    restarts: count,
     dropped: z.record(z.string(), z.int()),
+    redactions: z.record(z.string(), z.int()),
+    tokensDropped: count,
+    contentDropped: count,
   })
   .openapi('Recording', { description: 'Where exchanges are on their way to the database, and what was lost.' });
 

@@ -61,6 +61,54 @@ describe('streams', () => {
     }
   });
 
+  test('fragments are joined exactly, whatever characters they hold', () => {
+    const pieces = [
+      'a',
+      '"',
+      '\\',
+      '\n',
+      '"}',
+      '"},{"delta":{"content":"x"}',
+      '😀',
+      '\u2028',
+      '',
+      ' [DONE]',
+      '}]}',
+      '\ud83d',
+      'z',
+    ];
+    const chunk = (content: string, index = 0) => ({
+      id: 'c',
+      choices: [{ index, delta: { content }, finish_reason: null }],
+    });
+    let wire = '';
+    let expected = '';
+    for (const first of pieces) {
+      for (const second of pieces) {
+        wire += event(chunk(first)) + event(chunk(second)) + event(chunk('other', 1));
+        expected += first + second;
+      }
+    }
+    const turn = streamed(wire + DONE);
+    expect([turn.status, turn.error]).toEqual(['ok', null]);
+    expect(turn.choices[0]?.message.content).toBe(expected);
+    expect(turn.choices[1]?.message.content).toBe('other'.repeat(pieces.length ** 2));
+  });
+
+  test('events that differ in more than the fragment are read in full', () => {
+    const chunk = (content: string, more: object) =>
+      event({ id: 'c', choices: [{ index: 0, delta: { content }, ...more }] });
+    const turn = streamed(
+      chunk('a', { token_ids: [1] }) +
+        chunk('b', { token_ids: [2] }) +
+        chunk('c', { finish_reason: null }) +
+        chunk('d', { finish_reason: null }) +
+        chunk('e', { finish_reason: 'stop' }) +
+        DONE,
+    );
+    expect(turn.choices[0]).toMatchObject({ tokenIds: [1, 2], finishReason: 'stop', message: { content: 'abcde' } });
+  });
+
   test('n choices grow side by side', () => {
     const turn = streamed(fixture('n-two'));
     expect(turn.choices.map((c) => [c.index, c.message.content, c.message.refusal ?? null, c.finishReason])).toEqual([
@@ -92,6 +140,11 @@ describe('streams', () => {
     expect(turn.choices[0]?.message.content).toBe('Let me');
     const named = streamed(`event: error\ndata: {"message":"overloaded"}\n\n${DONE}`);
     expect([named.status, named.error]).toEqual(['error', '{"message":"overloaded"}']);
+  });
+
+  test('a JSON error in place of a stream is read as one', () => {
+    const turn = streamed('{"error":{"message":"max_tokens is too large"}}', { httpStatus: 400 });
+    expect([turn.status, turn.error]).toEqual(['error', 'max_tokens is too large']);
   });
 
   test('malformed lines are counted, and the rest is still read', () => {

@@ -7,7 +7,7 @@
  * servers that omit a tool call's index, or give every parallel call index 0.
  */
 import type { Exchange } from './exchange.ts';
-import { parseSse } from './sse.ts';
+import { parseSse, type SseEvent } from './sse.ts';
 import type { Choice, Turn, TurnStatus } from './turn.ts';
 import { isObject, type JsonObject, parseUntrusted } from './untrusted.ts';
 
@@ -199,12 +199,25 @@ type Growing = {
 
 function readStream(exchange: Exchange): Answer {
   const answer = emptyAnswer();
-  const { events, strange, open } = parseSse(join(exchange.responseChunks));
+  const wire = join(exchange.responseChunks);
+  // Servers answer a refused streaming request with a JSON error, some under the stream's content type.
+  if (wire.trimStart().startsWith('{')) return readJson(exchange);
+  const { events, strange, open } = parseSse(wire);
   answer.malformed = strange;
   const growing = new Map<number, Growing>();
-  events.forEach((event, position) => {
-    const last = open && position === events.length - 1;
-    for (const body of eventBodies(event.data, answer, last)) {
+  let pattern: Pattern | null = null;
+  for (let position = 0; position < events.length; position++) {
+    const event = events[position] as SseEvent;
+    const line = event.data[0] as string;
+    if (pattern !== null && event.data.length === 1 && event.event === '') {
+      const text = fragment(pattern, line);
+      if (text !== null) {
+        mergeString(pattern.at.message, pattern.key, text);
+        continue;
+      }
+    }
+    const bodies = eventBodies(event.data, answer, open && position === events.length - 1);
+    for (const body of bodies) {
       if (event.event === 'error') answer.error ??= errorMessage(body) ?? JSON.stringify(body).slice(0, 4000);
       readEnvelope(answer, body);
       if (!Array.isArray(body.choices)) continue;
@@ -224,11 +237,59 @@ function readStream(exchange: Exchange): Answer {
         answer.promptTokenIds ??= integers(raw.prompt_token_ids);
       });
     }
-  });
+    pattern = bodies.length === 1 && event.data.length === 1 ? learn(line, bodies[0] as JsonObject, growing) : null;
+  }
   answer.choices = [...growing.entries()]
     .sort(([a], [b]) => a - b)
     .map(([index, at]) => choice(index, finished(at), at.finish, at.tokenIds, at.logprobs));
   return answer;
+}
+
+/**
+ * Most events of a stream differ from the one before in nothing but one string. Once an event has been parsed, a later
+ * line with the same text around that string says the same thing with another fragment, so only the fragment is parsed;
+ * JSON.parse of whole events is most of what assembling costs.
+ */
+type Pattern = { readonly before: string; readonly after: string; readonly key: string; readonly at: Growing };
+
+function learn(line: string, body: JsonObject, growing: ReadonlyMap<number, Growing>): Pattern | null {
+  const raw: unknown = Array.isArray(body.choices) && body.choices.length === 1 ? body.choices[0] : null;
+  if (!isObject(raw) || !isObject(raw.delta)) return null;
+  // Lists would have to be appended again, so events that carry any are always parsed.
+  if (isObject(raw.logprobs) || Array.isArray(raw.token_ids) || isObject(raw.message) || 'text' in raw) return null;
+  const at = growing.get(indexOf(raw.index, 0) ?? -1);
+  const [key, ...others] = Object.keys(raw.delta);
+  if (at === undefined || key === undefined || others.length > 0 || labels.has(key)) return null;
+  const text = raw.delta[key];
+  if (typeof text !== 'string') return null;
+  // Inside a JSON string these quotes would be escaped, so a single hit is the delta itself.
+  const opening = `"delta":{${JSON.stringify(key)}:`;
+  const start = line.indexOf(opening);
+  if (start < 0 || line.indexOf(opening, start + 1) >= 0) return null;
+  const before = line.slice(0, start + opening.length);
+  const end = line.indexOf('"}', before.length);
+  if (end < 0 || line.charAt(before.length) !== '"') return null;
+  const pattern = { before, after: line.slice(end + 1), key, at };
+  return fragment(pattern, line) === text ? pattern : null;
+}
+
+/** A JSON string without escapes: what it says is what stands between the quotes. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids exactly these
+const plainString = /^"[^"\\\x00-\x1f]*"$/;
+
+/** The text between, if the line fits the pattern and what is between is exactly one JSON string. */
+function fragment({ before, after }: Pattern, line: string): string | null {
+  const end = line.length - after.length;
+  // Slices are compared because startsWith and endsWith take three times as long on them (V8 of Node 20).
+  if (end < before.length + 2 || line.slice(0, before.length) !== before || line.slice(end) !== after) return null;
+  const literal = line.slice(before.length, end);
+  if (plainString.test(literal)) return literal.slice(1, -1);
+  try {
+    const value: unknown = JSON.parse(literal);
+    return typeof value === 'string' ? value : null;
+  } catch {
+    return null;
+  }
 }
 
 /** The JSON objects of one event: usually one; lines are tried singly for servers that leave out blank lines. */

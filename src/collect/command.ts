@@ -89,18 +89,22 @@ const list = withConfigOption(new Command('list'))
     }),
   );
 
-type ShowOptions = CommonOptions & { readonly agent?: string; readonly full?: boolean };
+type ShowOptions = CommonOptions & { readonly agent?: string; readonly full?: boolean; readonly turns: number };
 
 const show = withConfigOption(new Command('show'))
   .description('Show one conversation, turn by turn.')
   .argument('<id>', 'id of the trajectory')
   .option('--agent <name>', 'whose, when two agents used the same id')
   .option('--full', 'do not shorten long texts')
+  .option('--turns <n>', 'how many turns, from the first, at most 10000', wholeNumber(1, 10_000), 200)
   .option('--json', 'everything as one JSON object')
   .addHelpText('after', '\nExample:\n  pawl trajectories show order-4711 --full | less -R')
   .action((id: string, options: ShowOptions) =>
     withHome(options, 'existing', async ({ store, terminal, stored }) => {
-      const found = await readTrajectory(store, stored(id), { agent: options.agent });
+      const found = await readTrajectory(store, stored(id), {
+        agent: options.agent,
+        maxTurns: options.turns,
+      });
       if (found === null)
         throw new RequestError(
           404,

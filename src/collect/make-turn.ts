@@ -35,14 +35,21 @@ export function makeTurn(exchange: Exchange, context: MakeContext): Made {
   const user = exchange.user === null ? null : personId(exchange.user, secret);
   const explicit = exchange.trajectory === null ? null : personId(exchange.trajectory, secret);
   const { trajectory, threadKey } = context.threader.place(
-    { explicit, agent: exchange.agent, user, messages: assembled.request.messages, choices: assembled.choices },
+    {
+      explicit,
+      agent: exchange.agent,
+      user,
+      messages: assembled.request.messages,
+      choices: assembled.choices,
+      complete: assembled.status === 'ok',
+    },
     context.now,
     context.newId,
   );
   const keys = exchange.keys.map((key) => personId(key, secret));
   const place = { trajectory, threadKey, user, keys };
   try {
-    return redacted(assembled, place, context.redact ?? redact);
+    return redacted({ ...assembled, request: withSafeIds(assembled.request, secret) }, place, context.redact ?? redact);
   } catch (error) {
     return { turn: withoutContent(assembled, place, error), tokensDropped: false, contentDropped: true };
   }
@@ -52,7 +59,7 @@ type Place = Pick<Turn, 'trajectory' | 'threadKey' | 'user' | 'keys'>;
 
 function redacted(assembled: Assembled, place: Place, clean: typeof redact): Made {
   const counts: Counts = {};
-  const request = requestWithUser(clean(assembled.request, counts), place.user);
+  const request = clean(assembled.request, counts);
   const messages = assembled.choices.map((choice) => clean(choice.message, counts));
   const spelled = Object.keys(counts).length > 0;
   const hasTokens =
@@ -79,9 +86,14 @@ function hasExactTokens(choice: Choice): boolean {
   return choice.tokenIds !== undefined || choice.logprobs !== undefined;
 }
 
-/** The request repeats the user's id; it must be the stored form there too. */
-function requestWithUser(request: Turn['request'], user: string | null): Turn['request'] {
-  return typeof request.user === 'string' && user !== null ? { ...request, user } : request;
+/** The request repeats the user's id, which must be the stored form there too; it is no part of the prompt. */
+function withSafeIds(request: Turn['request'], secret: string): Turn['request'] {
+  let safe = request;
+  for (const name of ['user', 'safety_identifier']) {
+    const raw = request[name];
+    if (typeof raw === 'string') safe = { ...safe, [name]: personId(raw, secret) };
+  }
+  return safe;
 }
 
 function withoutContent(assembled: Assembled, place: Place, cause: unknown): Turn {

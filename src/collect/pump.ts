@@ -180,26 +180,41 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
     return { entries, end: { segment: from.segment, offset: last } };
   }
 
-  /** True once the entries are in the sink or rejected; false when stopped before that. */
-  async function deliver(entries: readonly JournalEntry[]): Promise<boolean> {
+  /** Opened at once, not at the first batch: whoever opens it may want to read from it. False when stopped first. */
+  async function connect(): Promise<boolean> {
     for (let attempt = 0; !stopped; attempt++) {
       try {
         sink ??= await options.openSink();
-        const { refused } = await sink.write(entries);
+        return true;
+      } catch (error) {
+        await trouble(error, attempt);
+      }
+    }
+    return false;
+  }
+
+  async function trouble(error: unknown, attempt: number): Promise<void> {
+    if (up) options.onProblem?.(`The database does not take recordings: ${String(error)}. They wait in the journal.`);
+    up = false;
+    await pause(Math.min(longestBackoff, firstBackoff * 2 ** Math.min(attempt, 16)));
+  }
+
+  /** True once the entries are in the sink or rejected; false when stopped before that. */
+  async function deliver(to: Sink, entries: readonly JournalEntry[]): Promise<boolean> {
+    for (let attempt = 0; !stopped; attempt++) {
+      try {
+        const { refused } = await to.write(entries);
         up = true;
         rejectionsInARow = 0;
         for (const { entry, error } of refused) await reject(entry, error);
         counts.stored += entries.length - refused.length;
         return true;
       } catch (error) {
-        if (up)
-          options.onProblem?.(`The database does not take recordings: ${String(error)}. They wait in the journal.`);
-        up = false;
-        const never = sink !== null && error instanceof BoundaryError && !error.retryable;
+        const never = error instanceof BoundaryError && !error.retryable;
         if (never && rejectionsInARow < MAX_REJECTIONS_IN_A_ROW) {
           if (entries.length > 1) {
             const middle = entries.length >> 1;
-            return (await deliver(entries.slice(0, middle))) && (await deliver(entries.slice(middle)));
+            return (await deliver(to, entries.slice(0, middle))) && (await deliver(to, entries.slice(middle)));
           }
           if (attempt + 1 >= REJECT_AFTER) {
             rejectionsInARow++;
@@ -207,7 +222,7 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
             return true;
           }
         }
-        await pause(Math.min(longestBackoff, firstBackoff * 2 ** Math.min(attempt, 16)));
+        await trouble(error, attempt);
       }
     }
     return false;
@@ -256,7 +271,8 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
   }
 
   async function run(): Promise<void> {
-    while (!stopped) {
+    await connect();
+    while (!stopped && sink !== null) {
       const batch = await nextBatch();
       if (batch === null) {
         caughtUpAt = Date.now();
@@ -272,7 +288,7 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
         });
         continue;
       }
-      if (batch.entries.length > 0 && !(await deliver(batch.entries))) break;
+      if (batch.entries.length > 0 && !(await deliver(sink, batch.entries))) break;
       position = batch.end;
       await save(false);
     }

@@ -1,7 +1,7 @@
 /**
  * The worker thread of recording: exchanges in, turns journalled, journal pumped into the database. It reads one
- * message at a time, gives way between exchanges so that disk and database work goes on, and reports progress back once
- * per turn of its event loop. Started by recorder.ts through recorder-boot.js; nothing else imports it.
+ * message at a time, gives way between exchanges so that disk and database work goes on, and reports progress back every
+ * few milliseconds. Started by recorder.ts through recorder-boot.js; nothing else imports it.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,7 +29,11 @@ import { uuidv7 } from './uuid.ts';
 /** How long the event loop may be held by parsing before disk and database get their turn. */
 const SLICE_MS = 5;
 const REPORT_MS = 250;
+/** Acknowledgements wait this long for company: each one interrupts the thread that answers requests. */
+const ACKNOWLEDGE_MS = 10;
 const THREAD_MEMORY_MS = 60 * 60 * 1000;
+/** How long the first exchanges wait for the database's memory of conversations before they are placed without it. */
+const SEED_MS = 1000;
 /** Journal read back at a start so that conversations under way are recognised. */
 const SEED_SEGMENTS = 2;
 
@@ -43,6 +47,13 @@ const journal = await openJournal({
   ...(options.journalBytes === null ? {} : { maxBytes: options.journalBytes }),
   ...(options.segmentBytes === null ? {} : { segmentBytes: options.segmentBytes }),
 });
+let seeded = () => {};
+const threadsKnown = Promise.race([
+  new Promise<void>((resolve) => {
+    seeded = resolve;
+  }),
+  new Promise<void>((resolve) => setTimeout(resolve, SEED_MS).unref()),
+]);
 const threader = createThreader({ secret: options.secret, idleMs: THREAD_MEMORY_MS });
 threader.seed(await recentThreads(journal));
 
@@ -109,6 +120,7 @@ function* unpack(heads: string, bytes: ArrayBuffer): Generator<Exchange> {
 }
 
 async function work(): Promise<void> {
+  await threadsKnown;
   let since = performance.now();
   for (let next = 0; next < inbox.length; ) {
     take(inbox[next++] as Exchange);
@@ -188,6 +200,7 @@ async function openSink(): Promise<Sink> {
   } catch (error) {
     problem(`Recent conversations could not be read, so some will begin a new trajectory: ${String(error)}.`);
   }
+  seeded();
   return sink;
 }
 
@@ -229,10 +242,10 @@ async function close(): Promise<void> {
 function reportSoon(): void {
   if (reporting) return;
   reporting = true;
-  setImmediate(() => {
+  setTimeout(() => {
     reporting = false;
     report();
-  });
+  }, ACKNOWLEDGE_MS);
 }
 
 function report(): void {

@@ -73,28 +73,30 @@ describe('the recorder', () => {
     });
   });
 
-  test('joins a conversation that is continued, also after a restart', async () => {
-    const first = await start();
-    first.record(chat([{ role: 'user', content: 'Hello' }], 'Hi', { startedAt: Date.now() }));
-    await first.drain(60_000);
-    await first.close();
-    const second = await start();
-    second.record(
-      chat(
-        [
-          { role: 'user', content: 'Hello' },
-          { role: 'assistant', content: 'Hi' },
-          { role: 'user', content: 'Where is my order?' },
-        ],
-        'On its way.',
-      ),
-    );
-    await second.drain(60_000);
-    const entries = await stored(home);
-    const ids = entries.map((entry) => (entry.kind === 'turn' ? entry.turn.trajectory : ''));
-    expect(ids).toHaveLength(2);
-    expect(ids[0]).toBe(ids[1]);
-  });
+  test.each(['the journal', 'the database'])(
+    'joins a conversation continued after a restart, known from %s',
+    async (source) => {
+      if (source === 'the journal') await writeFile(join(home, 'down'), '');
+      const first = await start();
+      first.record(chat([{ role: 'user', content: 'Hello' }], 'Hi', { startedAt: Date.now() }));
+      await until(() => first.stats().journalled === 1);
+      if (source === 'the database') await first.drain(60_000);
+      await first.close();
+      if (source === 'the database') await rm(join(home, 'journal'), { recursive: true });
+      const second = await start();
+      const history = [
+        { role: 'user', content: 'Hello' },
+        { role: 'assistant', content: 'Hi' },
+      ];
+      second.record(chat([...history, { role: 'user', content: 'Where is my order?' }], 'On its way.'));
+      await until(() => second.stats().journalled === 1);
+      await rm(join(home, 'down'), { force: true });
+      await second.drain(60_000);
+      const ids = (await stored(home)).map((entry) => (entry.kind === 'turn' ? entry.turn.trajectory : ''));
+      expect(ids).toHaveLength(2);
+      expect(ids[0]).toBe(ids[1]);
+    },
+  );
 
   test('acknowledges a signal once it is journalled, with comment and user made safe', async () => {
     const recorder = await start();

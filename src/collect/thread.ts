@@ -7,9 +7,12 @@
  *   open       the turn joins that trajectory, and the point is continued;
  *   continued  the turn is a branch (an edited message, a regenerated answer further up): a new trajectory;
  *   none       a new conversation: a new trajectory.
- * A turn that brought no answer (an error) joins but leaves the point open, so the caller's retry lands in the same
- * trajectory. Any of `n` choices may be the one continued. Two conversations that are equal word for word share a key;
+ * A turn without a whole answer (an error, a broken stream) joins but leaves the point open, so the caller's retry lands
+ * in the same trajectory. Any of `n` choices may be the one continued. Two conversations that are equal word for word share a key;
  * their points queue under it and are handed out oldest first, which is right because nothing tells them apart.
+ *
+ * Instructions (system, developer) often hold the time or other things that change from call to call. They are hashed
+ * apart: of the longest prefix, the point under the same instructions is meant, and any other only if there is none.
  *
  * What is compared is what clients send back unchanged: role, text, tool calls (arguments as values, since SDKs
  * re-serialise them), tool_call_id. Reasoning, refusal, annotations, names of parts and a leading <think> block are
@@ -38,6 +41,8 @@ export type ThreadedTurn = {
   /** The request's `messages`; anything but a list means the turn cannot be threaded. */
   readonly messages: unknown;
   readonly choices: readonly Choice[];
+  /** The answer came to its end; one that broke off leaves the place it continued open. */
+  readonly complete: boolean;
 };
 
 export type ThreaderOptions = {
@@ -82,34 +87,51 @@ export function createThreader(options: ThreaderOptions): Threader {
         return { trajectory: turn.explicit ?? newId(), threadKey: null };
       }
       let link = digest(JSON.stringify([options.secret, turn.agent, turn.user]));
-      let found: Point | undefined;
+      let system = '';
+      let found: Point[] = []; // the point under the same instructions first, if there is one
       for (const message of turn.messages) {
+        if (isInstruction(message)) {
+          system = digest(system + normalise(message));
+          continue;
+        }
         link = digest(link + normalise(message));
         // Only an answer can be a point; the last match is the longest.
-        if (isObject(message) && message.role === 'assistant') {
-          const point = points.get(link);
-          if (point !== undefined && at - point.at <= idleMs) found = point;
-        }
+        if (!isObject(message) || message.role !== 'assistant') continue;
+        const live = threadKeys(link, system)
+          .map((key) => points.get(key))
+          .filter((point) => point !== undefined && at - point.at <= idleMs) as Point[];
+        if (live.length > 0) found = live;
       }
-      const trajectory = turn.explicit ?? found?.open[0] ?? newId();
-      const keys = turn.choices.map((choice) => digest(link + normalise(choice.message)));
+      const trajectory = turn.explicit ?? found[0]?.open[0] ?? newId();
+      const keys = turn.choices.map((choice) => threadKeys(digest(link + normalise(choice.message)), system));
       if (keys.length > 0) {
-        if (found !== undefined) found.open = found.open.filter((id) => id !== trajectory);
-        for (const key of new Set(keys)) opened(key, trajectory, at);
+        if (turn.complete) for (const point of found) point.open = point.open.filter((id) => id !== trajectory);
+        for (const key of new Set(keys.flat())) opened(key, trajectory, at);
         forget(at);
       }
-      return { trajectory, threadKey: keys[0] ?? null };
+      return { trajectory, threadKey: keys[0]?.join('.') ?? null };
     },
     seed(seeds) {
       const latest = new Map<string, string>();
       for (const { threadKey, trajectory } of seeds) latest.set(trajectory, threadKey);
       for (const { threadKey, trajectory, at } of seeds) {
-        if (latest.get(trajectory) === threadKey) opened(threadKey, trajectory, at);
-        else touch(threadKey, at);
+        for (const key of threadKey.split('.')) {
+          if (latest.get(trajectory) === threadKey) opened(key, trajectory, at);
+          else touch(key, at);
+        }
       }
     },
     size: () => points.size,
   };
+}
+
+/** Two names of one point: with the instructions it was reached under, and without (the same if there were none). */
+function threadKeys(link: string, system: string): string[] {
+  return system === '' ? [link] : [digest(link + system), link];
+}
+
+function isInstruction(message: unknown): boolean {
+  return isObject(message) && (message.role === 'system' || message.role === 'developer');
 }
 
 function digest(text: string): string {

@@ -133,7 +133,7 @@ function stepLines(step: Step, number: number, options: PrintOptions): string[] 
   const heading = [
     turn.startedAt === 0 ? '' : `+${duration(step.offsetMs)}`,
     turn.release,
-    turn.model === turn.release ? '' : turn.model,
+    turn.release.endsWith(turn.model) ? '' : turn.model,
     `${duration(turn.latencyMs)}${turn.firstTokenMs === null ? '' : `, first token ${duration(turn.firstTokenMs)}`}`,
     tokens(turn.promptTokens, turn.completionTokens),
     turn.attempts > 1 ? `${turn.attempts} attempts` : '',
@@ -175,7 +175,7 @@ export function timelineLines(trajectory: Trajectory, timeline: Timeline, option
   ];
   for (const [i, step] of timeline.steps.entries()) out.push('', ...stepLines(step, i + 1, options));
   if (timeline.steps.length < trajectory.turns)
-    out.push('', paint.dim(`… ${grouped(trajectory.turns - timeline.steps.length)} more turns`));
+    out.push('', paint.dim(`… ${grouped(trajectory.turns - timeline.steps.length)} more turns (--turns shows them)`));
   if (timeline.signals.length > 0) out.push('', paint.bold('── signals'));
   for (const signal of timeline.signals) out.push(...signalLines(signal, options));
   return out;

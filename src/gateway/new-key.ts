@@ -4,7 +4,12 @@ import { origins } from '../collect/trajectory.ts';
 
 export const newKey = z.strictObject({
   /** What the key is for, in the words of whoever makes it. */
-  name: z.string().trim().min(1).max(100),
+  name: z
+    .string()
+    .trim()
+    .min(1)
+    .max(100)
+    .regex(/^\P{Cc}*$/u, 'must not hold control characters'),
   agent: z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/, 'lower-case letters, digits and _ . - only, at most 63'),
   origin: z.enum(origins).default('production'),
   /** Requests per minute; null is no limit. */

@@ -52,6 +52,7 @@ export type EmbeddedOptions = {
 
 const logLimit = 4 * 1024 * 1024;
 const startLimitMs = 120_000; // crash recovery of a large journal takes its time
+const watchMs = 500;
 const role = 'pawl';
 
 /**
@@ -264,8 +265,14 @@ const trimLog = (path: string): void => {
 };
 
 /** One attempt; null when the port was taken in the meantime. */
-const launch = async (paths: Paths, native: Native, user: ServerUser | null, options: Record<string, string>) => {
-  const port = await freePort();
+const launch = async (
+  paths: Paths,
+  native: Native,
+  user: ServerUser | null,
+  options: Record<string, string>,
+  wantedPort?: number,
+): Promise<{ port: number; pid: number } | null> => {
+  const port = wantedPort ?? (await freePort());
   trimLog(paths.log);
   const logStart = existsSync(paths.log) ? statSync(paths.log).size : 0;
   const log = openSync(paths.log, 'a', 0o600);
@@ -377,19 +384,42 @@ export const startEmbedded = async ({ home, volatile = false }: EmbeddedOptions)
   for (let attempt = 0; running === null && attempt < 10; attempt++)
     running = await launch(paths, native, user, options);
   if (running === null) throw new StoreError('No free port for the embedded PostgreSQL was found in 10 attempts.');
-  const { port, pid } = running;
+  const { port } = running;
+  let { pid } = running;
   writeFileSync(`${paths.state}.new`, fingerprint);
   renameSync(`${paths.state}.new`, paths.state);
   await ensureDatabase(port, password);
 
   const trimming = setInterval(() => trimLog(paths.log), 3_600_000);
   trimming.unref();
+
+  // A server that dies is started again on the same port, so that everybody's connections find it. What it had committed
+  // is recovered by PostgreSQL itself. A start that fails (processes of the dead server still hold its memory) is tried
+  // again at the next look.
+  let restarting: Promise<void> | null = null;
+  const restart = async (): Promise<void> => {
+    const left = await adopt(paths, password, fingerprint);
+    pid = (left ?? (await launch(paths, native, user, options, port)))?.pid ?? pid;
+  };
+  const watching = setInterval(() => {
+    if (restarting !== null || alive(pid)) return;
+    restarting = restart()
+      .catch(() => {})
+      .finally(() => {
+        restarting = null;
+      });
+  }, watchMs);
+  watching.unref();
   return {
     url: urlOf(port, password, role),
-    pid,
+    get pid() {
+      return pid;
+    },
     adopted: found !== null,
     stop: async () => {
       clearInterval(trimming);
+      clearInterval(watching);
+      await restarting;
       await stopServer(paths, pid);
     },
   };

@@ -92,10 +92,13 @@ export const completeInstall = (native: string): boolean => {
   return complete;
 };
 
-/** Whether everybody may pass through every folder on the way: what a user other than ourselves needs. */
-export const reachableByAll = (path: string): boolean => {
+/** Whether `user` may read the folder and pass through every folder on the way to it. */
+export const reachableBy = (user: ServerUser, path: string): boolean => {
   for (let at = path; ; at = dirname(at)) {
-    if ((statSync(at).mode & 0o005) !== 0o005 && (at === path || (statSync(at).mode & 0o001) === 0)) return false;
+    const { mode, uid, gid } = statSync(at);
+    const shift = uid === user.uid ? 6 : gid === user.gid ? 3 : 0;
+    const needed = at === path ? 0o5 : 0o1;
+    if (((mode >> shift) & needed) !== needed) return false;
     if (dirname(at) === at) return true;
   }
 };
@@ -129,10 +132,10 @@ export const findNative = (base: string, user: ServerUser | null): Native => {
   const { folder: installed, version } = locate();
   const at = (folder: string): Native => ({ version, bin: (name) => join(folder, 'bin', name + suffix) });
   const complete = completeInstall(installed);
-  if (complete && (user === null || reachableByAll(join(installed, 'bin')))) return at(installed);
+  if (complete && (user === null || reachableBy(user, join(installed, 'bin')))) return at(installed);
 
   const own = join(base, `native-${version}`);
-  if (user === null || reachableByAll(base)) {
+  if (user === null || reachableBy(user, base)) {
     if (!usableCopy(own)) {
       rmSync(own, { recursive: true, force: true });
       mkdirSync(own, { recursive: true, mode: 0o755 });
@@ -143,7 +146,7 @@ export const findNative = (base: string, user: ServerUser | null): Native => {
   const note = join(base, `native-${version}.txt`);
   const noted = isThere(note) ? readFileSync(note, 'utf8').trim() : '';
   if (noted !== '' && usableCopy(noted)) return at(join(noted, 'native'));
-  if (!reachableByAll(tmpdir()))
+  if (!reachableBy(user, tmpdir()))
     throw new ConfigError(
       `PostgreSQL does not run as root, and no other user can reach ${installed} or ${tmpdir()}. ` +
         'Start Pawl as an ordinary user, move it out of the private folder, or set DATABASE_URL.',

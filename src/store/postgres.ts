@@ -79,14 +79,10 @@ const checkAddress = (url: string): void => {
     throw new ConfigError('DATABASE_URL must begin with postgres:// or postgresql://.');
 };
 
-/** Opens a pool on a running server, checks its version and brings the schema up to date. */
-export const connectStore = async (
-  url: string,
-  options: { kind?: Store['kind']; poolSize?: number; onClose?: () => Promise<void> } = {},
-): Promise<Store> => {
+export const openPool = (url: string, size: number): pg.Pool => {
   const pool = new pg.Pool({
     connectionString: url,
-    max: options.poolSize ?? 10,
+    max: size,
     connectionTimeoutMillis: 10_000,
     idleTimeoutMillis: 30_000,
     keepAlive: true,
@@ -97,6 +93,15 @@ export const connectStore = async (
   // listeners it would end the process; the pool takes its own away from connections in use and on their way out.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
+  return pool;
+};
+
+/** Opens a pool on a running server, checks its version and brings the schema up to date. */
+export const connectStore = async (
+  url: string,
+  options: { kind?: Store['kind']; poolSize?: number; onClose?: () => Promise<void> } = {},
+): Promise<Store> => {
+  const pool = openPool(url, options.poolSize ?? 10);
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) }).withSchema('pawl');
   let closing: Promise<void> | null = null;
   const close = (): Promise<void> => {

@@ -2,15 +2,21 @@
  * Real databases for tests. Importing this file gives the test file one embedded server, started at the first call and
  * stopped after the last test; `withStore()` gives a fresh, migrated database on it, copied from a template.
  */
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, onTestFinished } from 'vitest';
 import { type EmbeddedServer, startEmbedded } from './embedded.ts';
-import { connectStore, type Store } from './postgres.ts';
+import { connectStore, openPool, type Store } from './postgres.ts';
 
-type Running = { readonly home: string; readonly server: EmbeddedServer; readonly admin: pg.Pool };
+type Running = {
+  readonly guard: ChildProcess;
+  readonly home: string;
+  readonly server: EmbeddedServer;
+  readonly admin: pg.Pool;
+};
 let running: Promise<Running> | null = null;
 let databases = 0;
 const open = new Set<Store>();
@@ -21,24 +27,26 @@ const at = (url: string, database: string): string => {
   return parsed.href;
 };
 
+/** A test run that is killed must not leave a server behind: the shell's `read` returns when this process is gone. */
+const watch = (pid: number, home: string): ChildProcess => {
+  const script = 'read _; kill -QUIT "$1"; sleep 2; rm -rf "$2"';
+  const guard = spawn('sh', ['-c', script, 'sh', String(pid), home], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  });
+  guard.on('error', () => {});
+  guard.unref();
+  return guard;
+};
+
 const start = async (): Promise<Running> => {
   const home = mkdtempSync(join(tmpdir(), 'pawl-test-'));
   const server = await startEmbedded({ home, volatile: true });
-  // A test run that is cut off must not leave a server behind.
-  process.once('exit', () => {
-    try {
-      process.kill(server.pid, 'SIGQUIT');
-    } catch {
-      // Stopped in the usual way.
-    }
-    rmSync(home, { recursive: true, force: true });
-  });
+  const guard = watch(server.pid, home);
   // Migrates the database `pawl`, which is the template from then on.
   await (await connectStore(server.url)).close();
-  const admin = new pg.Pool({ connectionString: at(server.url, 'postgres'), max: 1 });
-  admin.on('error', () => {});
-  admin.on('connect', (client) => client.on('error', () => {}));
-  return { home, server, admin };
+  const admin = openPool(at(server.url, 'postgres'), 1);
+  return { guard, home, server, admin };
 };
 
 /** A fresh database. Closed and dropped when the test ends, or, outside a test, after the file's last one. */
@@ -66,10 +74,14 @@ export const withStore = async (options: { poolSize?: number } = {}): Promise<St
 
 afterAll(async () => {
   if (running === null) return;
-  const { server, admin, home } = await running;
+  const { guard, server, admin, home } = await running;
   running = null;
-  for (const store of open) await store.close();
-  await admin.end();
-  await server.stop();
-  rmSync(home, { recursive: true, force: true });
+  try {
+    for (const store of open) await store.close();
+    await admin.end();
+  } finally {
+    await server.stop();
+    guard.kill('SIGKILL');
+    rmSync(home, { recursive: true, force: true });
+  }
 });

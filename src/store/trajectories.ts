@@ -195,19 +195,32 @@ const findTrajectory = async (store: Store, id: string, agent: string | undefine
 export const readTrajectory = async (
   store: Store,
   id: string,
-  options: { readonly agent?: string | undefined; readonly maxTurns?: number; readonly now?: Date } = {},
+  options: {
+    readonly agent?: string | undefined;
+    readonly maxTurns?: number;
+    /** Begin behind this turn: the last one of the page before. */
+    readonly afterTurn?: { readonly startedAt: number; readonly id: string } | undefined;
+    readonly now?: Date;
+  } = {},
 ): Promise<WholeTrajectory | null> => {
-  const { agent, maxTurns = 10_000, now = new Date() } = options;
+  const { agent, maxTurns = 10_000, afterTurn, now = new Date() } = options;
   try {
     const row = await findTrajectory(store, id, agent, now);
     if (!row) return null;
-    const rows = await store.db
+    let query = store.db
       .selectFrom('turns')
       .selectAll()
       .where('trajectory', '=', id)
       .where('agent', '=', row.agent)
       .where('day', '>=', dayOf(row.started_at))
-      .where('day', '<=', dayOf(row.release_at))
+      .where('day', '<=', dayOf(row.release_at));
+    if (afterTurn) {
+      const { startedAt, id: turnId } = afterTurn;
+      query = query
+        .where('day', '>=', dayOf(startedAt))
+        .where(sql<boolean>`(started_at, id) > (${new Date(startedAt)}::timestamptz, ${turnId}::uuid)`);
+    }
+    const rows = await query
       .orderBy('started_at')
       .orderBy('id')
       .limit(maxTurns + 1)

@@ -21,9 +21,13 @@ export function findAll(text: string, redactors: readonly Redactor[]): Span[] {
   return spans;
 }
 
-/** Overlapping spans become one: a secret if any of them is (`password@host` is no address), else of the first kind. */
+/**
+ * Overlapping spans become one, of the kind that begins first. A secret goes before anything that begins with it, and
+ * an address that begins inside a secret is none: in `app:password@host` only the password is replaced.
+ */
 export function replaceSpans(text: string, spans: readonly Span[], counts: Counts): string {
-  const ordered = [...spans].sort((a, b) => a.start - b.start || b.end - a.end);
+  const rank = (span: Span) => (span.kind === 'secret' ? 0 : 1);
+  const ordered = [...spans].sort((a, b) => a.start - b.start || rank(a) - rank(b) || b.end - a.end);
   let result = '';
   let copied = 0;
   let open: { start: number; end: number; kind: string } | null = null;
@@ -35,8 +39,7 @@ export function replaceSpans(text: string, spans: readonly Span[], counts: Count
   };
   for (const span of ordered) {
     if (open !== null && span.start < open.end) {
-      open.end = Math.max(open.end, span.end);
-      if (span.kind === 'secret') open.kind = 'secret';
+      if (open.kind !== 'secret' || span.kind !== 'email') open.end = Math.max(open.end, span.end);
     } else {
       close();
       open = { ...span };

@@ -77,7 +77,7 @@ export class Trainer {
     checkWeights(config, weights);
     this.config = config;
     this.lora = lora?.spec;
-    this.#options = options;
+    this.#options = { spin: false, ...options };
     this.#adapter = lora === undefined ? undefined : adapterShape(lora.spec);
     const base = parameterShapes(config);
     const shapes = this.#adapter === undefined ? base : adapterShapes(config, this.#adapter);

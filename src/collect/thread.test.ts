@@ -1,0 +1,202 @@
+import { describe, expect, test } from 'vitest';
+import { createThreader, normalise, type ThreadedTurn, type Threader } from './thread.ts';
+import type { Choice } from './turn.ts';
+
+const user = (content: unknown) => ({ role: 'user', content });
+const assistant = (content: string, more: object = {}) => ({ role: 'assistant', content, ...more });
+const answer = (message: object, index = 0): Choice => ({
+  index,
+  message: message as Choice['message'],
+  finishReason: 'stop',
+});
+
+function desk(options: { maxPoints?: number; idleMs?: number } = {}, name = 't') {
+  let made = 0;
+  let now = 0;
+  const threader: Threader = createThreader({ secret: 's', ...options });
+  return {
+    threader,
+    wait(ms: number) {
+      now += ms;
+    },
+    place(messages: unknown, choices: readonly Choice[], fields: Partial<ThreadedTurn> = {}) {
+      const turn = { explicit: null, agent: 'a', user: null, messages, choices, complete: true, ...fields };
+      return threader.place(turn, now, () => `${name}${++made}`);
+    },
+    say(messages: readonly object[], text: string, fields: Partial<ThreadedTurn> = {}) {
+      return this.place(messages, [answer(assistant(text))], fields).trajectory;
+    },
+  };
+}
+
+describe('inferring the trajectory', () => {
+  test('a request that extends messages plus answer joins; an unrelated one does not', () => {
+    const d = desk();
+    expect(d.say([user('Hi')], 'Hello')).toBe('t1');
+    expect(d.say([user('Hi'), assistant('Hello'), user('Where is it?')], 'There')).toBe('t1');
+    expect(
+      d.say([user('Hi'), assistant('Hello'), user('Where is it?'), assistant('There'), user('Thanks')], 'Welcome'),
+    ).toBe('t1');
+    expect(d.say([user('Hi there')], 'Hello')).toBe('t2');
+    expect(d.say([user('Hi'), assistant('Something else'), user('Where is it?')], 'x')).toBe('t3');
+  });
+
+  test('tool calls and results are followed, however the client re-serialises the arguments', () => {
+    const d = desk();
+    const call = (args: string) => ({
+      content: null,
+      tool_calls: [{ id: 'c1', type: 'function', function: { name: 'find', arguments: args } }],
+    });
+    const given = { role: 'assistant', reasoning_content: 'hm', refusal: null, ...call('{"a":1,"b":[2]}') };
+    expect(d.place([user('Find it')], [answer(given)]).trajectory).toBe('t1');
+    const back = { role: 'assistant', ...call('{ "b": [2], "a": 1 }'), content: '' };
+    expect(d.say([user('Find it'), back, { role: 'tool', tool_call_id: 'c1', content: 'found' }], 'Done')).toBe('t1');
+    const other = { role: 'assistant', ...call('{"a":2,"b":[2]}') };
+    expect(d.say([user('Find it'), other, { role: 'tool', tool_call_id: 'c1', content: 'found' }], 'Done')).toBe('t2');
+  });
+
+  test('what clients change on the way back makes no difference', () => {
+    const same = normalise(assistant('Hi', {}));
+    expect(normalise(assistant('Hi\n', { refusal: null, annotations: [], reasoning: 'x' }))).toBe(same);
+    expect(normalise({ role: 'assistant', content: [{ type: 'text', text: 'Hi' }] })).toBe(same);
+    expect(normalise(assistant('<think>let me see</think>\n\nHi'))).toBe(same);
+    expect(normalise(assistant('Hi', { tool_calls: [] }))).toBe(same);
+    expect(normalise(user('Hi'))).not.toBe(same);
+    expect(normalise(assistant('Hi!'))).not.toBe(same);
+    const image = (url: string) => user([{ type: 'image_url', image_url: { url } }]);
+    expect(normalise(image('a'))).not.toBe(normalise(image('b')));
+  });
+
+  test('instructions that change from call to call do not end a conversation', () => {
+    const d = desk();
+    const system = (content: string) => ({ role: 'system', content });
+    d.say([system('It is 10:00'), user('Hi')], 'Hello');
+    expect(d.say([system('It is 10:01'), user('Hi'), assistant('Hello'), user('x')], 'y')).toBe('t1');
+    const later = [system('It is 10:02'), user('Hi'), assistant('Hello'), user('x'), assistant('y'), user('z')];
+    expect(d.say(later, 'end')).toBe('t1');
+  });
+
+  test('of conversations with equal words the one with equal instructions is meant', () => {
+    const d = desk();
+    const system = (content: string) => ({ role: 'system', content });
+    expect(d.say([system('A'), user('Hi')], 'Hello')).toBe('t1');
+    expect(d.say([system('B'), user('Hi')], 'Hello')).toBe('t2');
+    const next = [user('Hi'), assistant('Hello'), user('x')];
+    expect(d.say([system('B'), ...next], 'y')).toBe('t2');
+    expect(d.say([system('B'), ...next], 'branch')).toBe('t3');
+    expect(d.say([system('A'), ...next], 'y')).toBe('t1');
+  });
+
+  test('any of several choices may be the one continued', () => {
+    const d = desk();
+    d.place([user('Hi')], [answer(assistant('A')), answer(assistant('B'), 1)]);
+    expect(d.say([user('Hi'), assistant('B'), user('Go on')], 'x')).toBe('t1');
+  });
+
+  test('continuing a second time from the same place is a branch: a new trajectory', () => {
+    const d = desk();
+    d.say([user('Hi')], 'Hello');
+    const history = [user('Hi'), assistant('Hello')];
+    expect(d.say([...history, user('One')], '1')).toBe('t1');
+    expect(d.say([...history, user('Two')], '2')).toBe('t2');
+    expect(d.say([...history, user('Two'), assistant('2'), user('More')], '3')).toBe('t2');
+    expect(d.say([...history, user('One'), assistant('1'), user('More')], '3')).toBe('t1');
+  });
+
+  test('a regenerated answer is a branch as well', () => {
+    const d = desk();
+    expect(d.say([user('Hi')], 'Hello')).toBe('t1');
+    expect(d.say([user('Hi')], 'Good day')).toBe('t2');
+    expect(d.say([user('Hi'), assistant('Hello'), user('x')], 'y')).toBe('t1');
+    expect(d.say([user('Hi'), assistant('Good day'), user('x')], 'y')).toBe('t2');
+  });
+
+  test('a call that failed or broke off joins and leaves the place open for the retry', () => {
+    const d = desk();
+    d.say([user('Hi')], 'Hello');
+    const next = [user('Hi'), assistant('Hello'), user('One')];
+    expect(d.place(next, [])).toEqual({ trajectory: 't1', threadKey: null });
+    expect(d.say(next, 'Let me s', { complete: false })).toBe('t1');
+    expect(d.say(next, '1')).toBe('t1');
+    expect(d.say(next, '1 again')).toBe('t2');
+  });
+
+  test('two conversations that are equal so far are continued one each', () => {
+    const d = desk();
+    expect([d.say([user('Hi')], 'Hello'), d.say([user('Hi')], 'Hello')]).toEqual(['t1', 't2']);
+    const history = [user('Hi'), assistant('Hello')];
+    expect([d.say([...history, user('a')], 'A'), d.say([...history, user('b')], 'B')]).toEqual(['t1', 't2']);
+    expect(d.say([...history, user('c')], 'C')).toBe('t3');
+  });
+
+  test('a turn that was lost in between does not break the trajectory', () => {
+    const d = desk();
+    d.say([user('1')], 'one');
+    expect(d.say([user('1'), assistant('one'), user('2'), assistant('two'), user('3')], 'three')).toBe('t1');
+  });
+
+  test('other agents and other users never share a trajectory', () => {
+    const d = desk();
+    d.say([user('Hi')], 'Hello', { user: 'alice' });
+    const next = [user('Hi'), assistant('Hello'), user('x')];
+    expect(d.say(next, 'y', { user: 'bob' })).toBe('t2');
+    expect(d.say(next, 'y')).toBe('t3');
+    expect(d.say(next, 'y', { user: 'alice', agent: 'b' })).toBe('t4');
+    expect(d.say(next, 'y', { user: 'alice' })).toBe('t1');
+  });
+
+  test('an explicit id wins, and what follows without one joins it', () => {
+    const d = desk();
+    d.say([user('Hi')], 'Hello');
+    const next = [user('Hi'), assistant('Hello'), user('x')];
+    expect(d.say(next, 'y', { explicit: 'mine' })).toBe('mine');
+    expect(d.say([...next, assistant('y'), user('z')], 'end')).toBe('mine');
+    expect(d.say(next, 'other')).toBe('t1');
+  });
+
+  test('calls without messages stand alone', () => {
+    const d = desk();
+    expect(d.place(undefined, [])).toEqual({ trajectory: 't1', threadKey: null });
+    expect(d.place([], [], { explicit: 'mine' })).toEqual({ trajectory: 'mine', threadKey: null });
+  });
+});
+
+describe('what is remembered', () => {
+  test('is bounded in number: the oldest goes first', () => {
+    const d = desk({ maxPoints: 10 });
+    for (let i = 0; i < 50; i++) d.say([user(`q${i}`)], `a${i}`);
+    expect(d.threader.size()).toBe(10);
+    expect(d.say([user('q49'), assistant('a49'), user('x')], 'y')).toBe('t50');
+    expect(d.say([user('q3'), assistant('a3'), user('x')], 'y')).toBe('t51');
+  });
+
+  test('is forgotten after it has been idle', () => {
+    const d = desk({ idleMs: 1000 });
+    d.say([user('Hi')], 'Hello');
+    d.wait(1001);
+    expect(d.say([user('Hi'), assistant('Hello'), user('x')], 'y')).toBe('t2');
+    expect(d.threader.size()).toBe(1);
+  });
+
+  test('comes back after a restart through the stored keys, the latest of each trajectory open', () => {
+    const before = desk();
+    const first = before.place([user('Hi')], [answer(assistant('Hello'))]);
+    const next = [user('Hi'), assistant('Hello'), user('x')];
+    const second = before.place(next, [answer(assistant('y'))]);
+    const after = desk({}, 'later');
+    after.threader.seed(
+      [first, second].map((p, at) => ({ threadKey: p.threadKey as string, trajectory: p.trajectory, at })),
+    );
+    expect(after.say([...next, assistant('y'), user('z')], 'end')).toBe('t1');
+    expect(after.say([user('Hi'), assistant('Hello'), user('other')], 'branch')).toBe('later1');
+  });
+
+  test('keys do not give the words away: another secret gives other keys', () => {
+    const choices = [answer(assistant('x'))];
+    const turn = { explicit: null, agent: 'a', user: null, messages: [user('Hi')], choices, complete: true };
+    const key = (secret: string) => createThreader({ secret }).place(turn, 0, () => 't').threadKey;
+    expect(key('one')).toMatch(/^[\w-]{22}$/);
+    expect(key('one')).toBe(key('one'));
+    expect(key('one')).not.toBe(key('two'));
+  });
+});
