@@ -4,6 +4,7 @@ import { trajectoriesCommand } from './collect/command.ts';
 import { consentCommand } from './collect/consent-command.ts';
 import { explain } from './command.ts';
 import { doctorCommand } from './doctor.ts';
+import { engineCommands } from './engine/command.ts';
 import { keysCommand } from './gateway/command.ts';
 import { serveCommand } from './serve-command.ts';
 import { version } from './version.ts';
@@ -17,6 +18,7 @@ const program = new Command('pawl')
   .addCommand(keysCommand())
   .addCommand(consentCommand())
   .addCommand(doctorCommand());
+for (const command of engineCommands()) program.addCommand(command);
 
 try {
   await program.parseAsync();

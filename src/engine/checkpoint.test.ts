@@ -37,7 +37,7 @@ describe('a checkpoint', () => {
     };
     await writeCheckpoint(folder, written);
     const read = await readCheckpoint(folder);
-    expect(read.config).toEqual({ ...written.config, torch_dtype: 'float32' });
+    expect(read.config).toEqual({ ...written.config, dtype: 'float32' });
     expect(read.weights).toEqual(written.weights);
     expect(read.optimizer).toEqual({ ...written.optimizer, metadata: { ...written.optimizer.metadata, format: 'pt' } });
     expect(Buffer.from(read.files.get('tokenizer.json')!).toString()).toBe('{"version":"1.0"}');
@@ -189,6 +189,14 @@ describe('replacing a checkpoint', () => {
     await expect(readCheckpoint(folder)).rejects.toThrow(/no checkpoint folder/);
     await writeCheckpoint(folder, ones(3));
     expect(await readdir(dir)).toEqual(['model']);
+  });
+
+  test('a folder that holds something else is never replaced', async () => {
+    await mkdir(folder);
+    await writeFile(join(folder, 'thesis.txt'), 'years of work');
+    await expect(writeCheckpoint(folder, ones(1))).rejects.toThrow(/holds other files and no checkpoint/);
+    expect(await readdir(folder)).toEqual(['thesis.txt']);
+    await expect(writeCheckpoint(join(folder, 'thesis.txt'), ones(1))).rejects.toThrow(/ENOTDIR/);
   });
 
   test('two writers in one process take turns', async () => {

@@ -150,10 +150,10 @@ export async function writeCheckpoint(folder: string, checkpoint: CheckpointWrit
       await writeJson(join(dir, 'adapter_config.json'), adapterConfig(at, adapter));
     } else {
       await writeSafetensors(join(dir, 'model.safetensors'), weights!, { dtype });
-      await writeJson(join(dir, 'config.json'), {
-        ...checkpoint.config,
-        torch_dtype: dtype === 'BF16' ? 'bfloat16' : 'float32',
-      });
+      const name = dtype === 'BF16' ? 'bfloat16' : 'float32';
+      // Older files say torch_dtype; whichever is there must not contradict the weights.
+      const older = 'torch_dtype' in checkpoint.config ? { torch_dtype: name } : {};
+      await writeJson(join(dir, 'config.json'), { ...checkpoint.config, ...older, dtype: name });
     }
     if (optimizer) {
       const moments: Tensors = new Map();
@@ -567,6 +567,7 @@ async function replaceFolderNow(folder: string, fill: (dir: string) => Promise<v
     if ((await identity(next)) !== undefined) await rename(next, folder);
     else if ((await identity(previous)) !== undefined) await rename(previous, folder);
   }
+  await refuseOtherFolder(folder);
   await rm(next, { recursive: true, force: true });
   await rm(previous, { recursive: true, force: true });
   await removeAbandoned(folder);
@@ -586,6 +587,19 @@ async function replaceFolderNow(folder: string, fill: (dir: string) => Promise<v
   await rename(next, folder);
   await syncFolder(parent);
   await rm(previous, { recursive: true, force: true });
+}
+
+/** Replacing means that what is there goes away: only a checkpoint, or nothing, may be in the way. */
+async function refuseOtherFolder(folder: string): Promise<void> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [] as string[];
+    throw new EngineError(`No checkpoint can be written at ${folder}: ${error.code ?? error.message}.`, {
+      cause: error,
+    });
+  });
+  if (names.length > 0 && !names.includes('config.json') && !names.includes('adapter_config.json')) {
+    throw new EngineError(`${folder} holds other files and no checkpoint; it is not replaced. Choose another folder.`);
+  }
 }
 
 async function removeAbandoned(folder: string): Promise<void> {

@@ -1,9 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
+import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { echoEngine, writeEchoCheckpoint } from './fixtures/echo-engine.ts';
+import { writeModel } from './fixtures/write-model.ts';
+import { createOnnxEngine } from './onnx/engine.ts';
 import { type ServeHandle, serve } from './serve.ts';
 import { createServedModels, type ServedModels } from './served.ts';
 
@@ -362,6 +365,92 @@ test('a client that goes away stops the work', async () => {
   expect(engine.aborted).toBe(before + 1);
 });
 
+test('beyond its limit the server asks to come back', async () => {
+  const other = await serve({ engine, models, maxRequests: 1 });
+  let open = () => {};
+  gate = new Promise((done) => {
+    open = done;
+  });
+  const ask = () =>
+    fetch(`${other.url}/v1/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'echo', prompt: 'x' }),
+    });
+  const running = ask();
+  await until(() => engine.running === 1);
+  const refused = await ask();
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
+  open();
+  expect((await running).status).toBe(200);
+  await other.close();
+});
+
+test('a name that a web page made for this machine is refused', async () => {
+  const answer = await new Promise<number>((done) => {
+    get(`${server.url}/health`, { headers: { host: 'evil.example' } }, (response) => {
+      response.resume();
+      done(response.statusCode!);
+    });
+  });
+  expect(answer).toBe(403);
+});
+
+describe('with the embedded engine', () => {
+  const real = createOnnxEngine({ threads: 1 });
+  const served = createServedModels(real);
+  let door: ServeHandle;
+  beforeAll(async () => {
+    await writeModel(join(dir, 'tiny'), 'd16-l2-h2-kv1-v300-f24-c256', ['the order was sent, the order was sent']);
+    await served.load('tiny', join(dir, 'tiny'));
+    door = await serve({ engine: real, models: served });
+  });
+  afterAll(async () => {
+    await door.close();
+    await real.close();
+  });
+  const ask = (change: object) =>
+    fetch(`${door.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: 'tiny',
+        messages,
+        max_tokens: 40,
+        seed: 5,
+        n: 3,
+        return_token_ids: true,
+        ...change,
+      }),
+    });
+
+  test('the stream and the whole answer are the same tokens and the same text', async () => {
+    const whole: any = await (await ask({ logprobs: true })).json();
+    const chunks = await events(await ask({ stream: true, stream_options: { include_usage: true } }));
+    expect(chunks.pop()).toBe('[DONE]');
+    expect(chunks.at(-1).usage).toEqual(whole.usage);
+    expect(chunks[0].prompt_token_ids).toEqual(whole.prompt_token_ids);
+    for (const { index, message, token_ids: tokens, finish_reason: finish, logprobs } of whole.choices) {
+      const own = chunks.flatMap((chunk) => chunk.choices.filter((choice: any) => choice.index === index));
+      expect(own.map((choice: any) => choice.delta.content ?? '').join('')).toBe(message.content);
+      expect(own.flatMap((choice: any) => choice.token_ids ?? [])).toEqual(tokens);
+      expect(own.at(-1).finish_reason).toBe(finish);
+      expect(logprobs.content).toHaveLength(tokens.length);
+    }
+    expect(new Set(whole.choices.map((choice: any) => choice.token_ids.join())).size).toBe(3);
+  });
+
+  test('stop strings end the generation itself', async () => {
+    const free: any = await (await ask({ n: 1, temperature: 0 })).json();
+    const text: string = free.choices[0].message.content;
+    const stop = [...text].at(Math.floor([...text].length / 2))!;
+    const cut: any = await (await ask({ n: 1, temperature: 0, stop })).json();
+    expect(cut.choices[0].message.content).toBe(text.slice(0, text.indexOf(stop)));
+    expect(cut.choices[0].finish_reason).toBe('stop');
+    expect(cut.usage.completion_tokens).toBeLessThan(free.usage.completion_tokens);
+  });
+});
+
 test('health and models say what is loaded and how much memory is held', async () => {
   const health = (await (await fetch(`${server.url}/health`)).json()) as any;
   expect(health).toMatchObject({ status: 'ok', pid: process.pid, models: [{ name: 'echo', context: 1024 }] });
@@ -381,7 +470,7 @@ describe('models come and go under running requests', () => {
     });
     const running = client.chat.completions.create({ model: 'swap', messages });
     await until(() => engine.running === 1);
-    await models.load('swap', join(dir, 'echo'));
+    await models.replace('swap', join(dir, 'echo'));
     const second = engine.names.at(-1)!;
     expect(second).not.toBe(first);
     expect(engine.names).toContain(first);
@@ -407,7 +496,7 @@ describe('models come and go under running requests', () => {
     const answers: Promise<OpenAI.ChatCompletion>[] = [];
     for (let i = 0; i < 10; i++) {
       for (let k = 0; k < 4; k++) answers.push(client.chat.completions.create({ model: 'busy', messages }));
-      await models.load('busy', join(dir, 'echo'));
+      await models.replace('busy', join(dir, 'echo'));
     }
     for (const answer of await Promise.all(answers)) expect(answer.choices[0]!.message.content).toBe('Hello 0');
     await models.unload('busy');
@@ -415,10 +504,27 @@ describe('models come and go under running requests', () => {
   });
 
   test('a checkpoint that cannot be loaded leaves the one that answers', async () => {
-    await expect(models.load('echo', join(dir, 'missing'))).rejects.toThrow(/no checkpoint folder/);
+    await expect(models.load('echo', join(dir, 'echo'))).rejects.toThrow(/called echo is loaded already/);
+    await expect(models.replace('echo', join(dir, 'missing'))).rejects.toThrow(/no checkpoint folder/);
     await expect(models.load('../etc', join(dir, 'echo'))).rejects.toThrow(/cannot be a model's name/);
     expect((await client.chat.completions.create({ model: 'echo', messages })).choices).toHaveLength(1);
   });
+});
+
+test('closing answers what is running and then lets go of every connection', async () => {
+  const other = await serve({ engine, models });
+  let open = () => {};
+  gate = new Promise((done) => {
+    open = done;
+  });
+  const asking = new OpenAI({ baseURL: `${other.url}/v1`, apiKey: 'none', maxRetries: 0 });
+  const running = asking.chat.completions.create({ model: 'echo', messages });
+  await until(() => engine.running === 1);
+  const closed = other.close();
+  await expect(fetch(`${other.url}/health`)).rejects.toThrow();
+  open();
+  expect((await running).choices[0]!.message.content).toBe('Hello 0');
+  await closed;
 });
 
 async function until(condition: () => boolean): Promise<void> {

@@ -69,7 +69,12 @@ export async function serve(options: ServeOptions): Promise<ServeHandle> {
 
 function closeServer(server: Server): Promise<void> {
   return new Promise((done) => {
-    server.close(() => done());
+    // A connection is kept alive after its last answer; once we are closing, idle means finished.
+    const sweep = setInterval(() => server.closeIdleConnections(), 50);
+    server.close(() => {
+      clearInterval(sweep);
+      done();
+    });
     server.closeIdleConnections();
   });
 }
@@ -115,6 +120,14 @@ async function route(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
+  if (isLoopback(options.host ?? '127.0.0.1') && !isLoopback(hostOf(request))) {
+    // A web page can point its own name at this machine; no local program calls us by another name than this one.
+    throw new RequestError(
+      403,
+      'wrong_host',
+      `This engine answers on this machine only, not as ${hostOf(request).slice(0, 200)}.`,
+    );
+  }
   const path = (request.url ?? '/').split('?')[0]!;
   const post = path === '/v1/chat/completions' || path === '/v1/completions';
   const get = path === '/health' || path === '/v1/models' || path.startsWith('/v1/models/');
@@ -123,7 +136,7 @@ async function route(
     response.setHeader('allow', post ? 'POST' : 'GET');
     throw new RequestError(405, 'method_not_allowed', `${path.slice(0, 200)} answers ${post ? 'POST' : 'GET'} only.`);
   }
-  if (path === '/health') return sendJson(response, health(options, startedAt));
+  if (path === '/health') return sendJson(response, await health(options, startedAt));
   if (path === '/v1/models') {
     return sendJson(response, { object: 'list', data: options.models.list().map((m) => modelCard(m, startedAt)) });
   }
@@ -145,6 +158,10 @@ async function route(
   response.once('close', () => leave.abort());
   await options.models.use(parsed.model, (served) => complete(options.engine, served, parsed, response, leave.signal));
 }
+
+const hostOf = (request: IncomingMessage) => (request.headers.host ?? 'localhost').replace(/:\d+$/, '');
+
+export const isLoopback = (host: string) => /^(localhost|127(\.\d+){3}|\[?::1\]?)$/i.test(host);
 
 function decodeName(text: string): string {
   try {
@@ -187,12 +204,12 @@ function modelCard({ name, info }: Served, startedAt: number): object {
     created: Math.floor(startedAt / 1000),
     owned_by: 'pawl',
     max_model_len: info.context,
-    weights_version: info.version,
   };
 }
 
-function health({ models }: ServeOptions, startedAt: number): object {
+async function health({ engine, models }: ServeOptions, startedAt: number): Promise<object> {
   const memory = process.memoryUsage();
+  const names = new Map(models.list().map((served) => [served.model, served.name]));
   return {
     status: 'ok',
     pid: process.pid,
@@ -204,8 +221,8 @@ function health({ models }: ServeOptions, startedAt: number): object {
       buffers: memory.arrayBuffers,
       available: process.availableMemory(),
     },
-    models: models.list().map(({ name, info: { kind, parameters, bytes, context, version } }) => ({
-      name,
+    models: (await engine.models()).map(({ name, kind, parameters, bytes, context, version }) => ({
+      name: names.get(name) ?? null, // a model without a name is finishing its last requests
       kind,
       parameters,
       bytes,

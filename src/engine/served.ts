@@ -6,7 +6,7 @@
 import { resolve } from 'node:path';
 import { EngineError, RequestError } from '../errors.ts';
 import { type Chat, chatTemplateOf, createChat, defaultChatTemplate } from './chat.ts';
-import { type CheckpointSummary, inspectCheckpoint, readModelFiles } from './checkpoint.ts';
+import { inspectCheckpoint, readModelFiles } from './checkpoint.ts';
 import type { Engine, LoraSpec, ModelInfo } from './engine.ts';
 import { type Tokenizer, tokenizerFromFiles } from './tokenizer.ts';
 
@@ -26,7 +26,10 @@ export type LoadOptions = { readonly lora?: LoraSpec };
 export type Loaded = { readonly name: string; readonly folder: string; readonly lora?: LoraSpec };
 
 export type ServedModels = {
+  /** As Engine.load: the name must be free. */
   load(name: string, folder: string, options?: LoadOptions): Promise<ModelInfo>;
+  /** Gives the name another checkpoint. Requests go to the old one until the new one can take them. */
+  replace(name: string, folder: string, options?: LoadOptions): Promise<ModelInfo>;
   snapshot(model: string, name: string): Promise<ModelInfo>;
   /** Takes the name away at once; resolves when the last request has finished and the memory is free. */
   unload(name: string): Promise<void>;
@@ -52,8 +55,6 @@ type Entry = {
 export function createServedModels(
   engine: Engine,
   options: {
-    /** Called before a checkpoint is loaded; throws if it would not fit. */
-    readonly admit?: (summary: CheckpointSummary) => void;
     readonly onChange?: (loaded: readonly Loaded[]) => void;
   } = {},
 ): ServedModels {
@@ -62,7 +63,23 @@ export function createServedModels(
   let counter = 0;
   let requests = 0;
 
-  // Loads and unloads one after the other: two loads of one name must not both find it free.
+  /** Names in the engine. A model that finishes its last requests still has its own, so a new one may need another. */
+  const taken = new Set<string>();
+  const freeName = (name: string): string => {
+    const free = taken.has(name) ? `${name}#${++counter}` : name;
+    taken.add(free);
+    return free;
+  };
+  const claiming = async <T>(model: string, work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      taken.delete(model);
+      throw error;
+    }
+  };
+
+  // Loads one after the other: two models at once might not fit where one after the other does.
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
     const result = turn.then(work);
     turn = result.catch(() => {});
@@ -86,6 +103,7 @@ export function createServedModels(
     if (entry.users === 0) entry.release();
     await entry.gone;
     await engine.unload(entry.served.model);
+    taken.delete(entry.served.model);
   };
 
   const entryOf = (name: string): Entry => {
@@ -101,57 +119,63 @@ export function createServedModels(
     return entry;
   };
 
-  return {
-    load: (name, folder, loadOptions = {}) =>
-      inTurn(async () => {
-        checkName(name);
-        const at = resolve(folder);
-        const summary = await inspectCheckpoint(at);
-        options.admit?.(summary);
-        const files = await readModelFiles(at);
-        const tokenizer = tokenizerFromFiles(files);
-        const template = chatTemplateOf(files);
-        const chat = tokenizer && createChat(tokenizer, template ?? defaultChatTemplate);
-        // The engine keeps old and new side by side for a moment, so a name that is taken needs a second one there.
-        const model = byName.has(name) ? `${name}#${++counter}` : name;
-        const info = await engine.load(model, at, loadOptions);
-        if (tokenizer && tokenizer.vocabulary > info.vocabulary) {
-          await engine.unload(model);
-          throw new EngineError(
-            `The tokenizer in ${at} has ${tokenizer.vocabulary} tokens, but the model only ${info.vocabulary}.`,
-          );
-        }
-        const stopTokens = stopTokensOf(summary.config, files, tokenizer);
-        const before = put(
-          name,
-          { name, model, info, folder: at, tokenizer, chat, stopTokens },
-          { name, folder: at, ...loadOptions },
-        );
-        if (before) void retire(before).catch(() => {}); // requests on the old one finish first; nobody waits for that
-        announce();
-        return { ...info, name };
-      }),
+  const refuseTaken = (name: string): void => {
+    if (byName.has(name)) {
+      throw new EngineError(`A model called ${name} is loaded already; replace or unload it, or use another name.`);
+    }
+  };
 
-    snapshot: (model, name) =>
-      inTurn(async () => {
-        checkName(name);
-        const { served } = entryOf(model);
-        const target = byName.has(name) ? `${name}#${++counter}` : name;
-        const info = await engine.snapshot(served.model, target);
-        // Frozen in memory only: it is not among what a restart can load again.
-        const before = put(name, { ...served, name, model: target, info, folder: undefined }, undefined);
-        if (before) void retire(before).catch(() => {});
-        announce();
-        return { ...info, name };
-      }),
+  const load = (name: string, folder: string, loadOptions: LoadOptions, replaces: boolean): Promise<ModelInfo> =>
+    inTurn(async () => {
+      checkName(name);
+      if (!replaces) refuseTaken(name);
+      const at = resolve(folder);
+      const summary = await inspectCheckpoint(at);
+      const files = await readModelFiles(at);
+      const tokenizer = tokenizerFromFiles(files);
+      const template = chatTemplateOf(files);
+      const chat = tokenizer && createChat(tokenizer, template ?? defaultChatTemplate);
+      const model = freeName(name);
+      const info = await claiming(model, async () => {
+        const made = await engine.load(model, at, loadOptions);
+        if (!tokenizer || tokenizer.vocabulary <= made.vocabulary) return made;
+        await engine.unload(model);
+        throw new EngineError(
+          `The tokenizer in ${at} has ${tokenizer.vocabulary} tokens, but the model only ${made.vocabulary}.`,
+        );
+      });
+      const stopTokens = stopTokensOf(summary.config, files, tokenizer);
+      const before = put(
+        name,
+        { name, model, info, folder: at, tokenizer, chat, stopTokens },
+        { name, folder: at, ...loadOptions },
+      );
+      if (before) void retire(before).catch(() => {}); // requests on the old one finish first; nobody waits for that
+      announce();
+      return { ...info, name };
+    });
+
+  return {
+    load: (name, folder, loadOptions = {}) => load(name, folder, loadOptions, false),
+    replace: (name, folder, loadOptions = {}) => load(name, folder, loadOptions, true),
+
+    // At once and not in turn: a step made after this call must not come before it in the engine.
+    async snapshot(model, name) {
+      checkName(name);
+      refuseTaken(name);
+      const { served } = entryOf(model);
+      const target = freeName(name);
+      const info = await claiming(target, () => engine.snapshot(served.model, target));
+      // Frozen in memory only: it is not among what a restart can load again.
+      put(name, { ...served, name, model: target, info, folder: undefined }, undefined);
+      announce();
+      return { ...info, name };
+    },
 
     async unload(name) {
-      const entry = await inTurn(async () => {
-        const found = entryOf(name);
-        byName.delete(name);
-        announce();
-        return found;
-      });
+      const entry = entryOf(name);
+      byName.delete(name);
+      announce();
       await retire(entry);
     },
 
