@@ -67,10 +67,14 @@ export async function withHome(
   mkdirSync(config.home, { recursive: true });
   const secret = await loadSecret(config.home);
   const store = await openJoined(config);
+  // Ctrl-C does not leave behind a database server that this command started.
+  const interrupted = () => void store.close().finally(() => process.exit(130));
+  process.once('SIGINT', interrupted);
   try {
     await run({ config, store, terminal: openTerminal(), stored: (id) => personId(id, secret) });
     await waitForOthers(config, store);
   } finally {
+    process.removeListener('SIGINT', interrupted);
     await store.close();
   }
 }

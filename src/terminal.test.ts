@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { cut, oneLine, paint, plain, table, width, wrap } from './terminal.ts';
+import { cut, oneLine, openTerminal, paint, plain, table, width, wrap } from './terminal.ts';
 
 const bare = { columns: 80, paint: paint(false) };
 
@@ -85,4 +85,12 @@ describe('table', () => {
   test('a cell cannot smuggle an escape sequence or a second line', () => {
     expect(table(columns, [['\u001b[2J\nx', '1']], bare).join('')).not.toContain('\u001b');
   });
+});
+
+test('colours are for a terminal that has them; a pipe gets none and wide lines', () => {
+  const stream = (isTTY: boolean, colours: boolean) =>
+    ({ isTTY, columns: 90, hasColors: () => colours, listenerCount: () => 1 }) as unknown as NodeJS.WriteStream;
+  const red = (isTTY: boolean, colours: boolean) => openTerminal(stream(isTTY, colours)).paint.red('x');
+  expect([red(true, true), red(true, false), red(false, true)]).toEqual(['\u001b[31mx\u001b[39m', 'x', 'x']);
+  expect([openTerminal(stream(true, true)).columns, openTerminal(stream(false, true)).columns]).toEqual([90, 160]);
 });

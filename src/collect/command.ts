@@ -21,22 +21,23 @@ type ListOptions = CommonOptions & {
 
 const columns: readonly Column[] = [
   { title: 'TIME' },
-  { title: 'ID', shrinkTo: 8 },
-  { title: 'AGENT', shrinkTo: 6 },
-  { title: 'USER', shrinkTo: 6 },
+  { title: 'ID', shrinkTo: 6 },
+  { title: 'AGENT', shrinkTo: 4 },
+  { title: 'USER', shrinkTo: 4 },
   { title: 'TURNS', right: true },
   { title: 'TOKENS', right: true },
   { title: 'LATENCY', right: true },
   { title: 'STATUS' },
-  { title: 'RELEASE', shrinkTo: 6 },
+  { title: 'RELEASE', shrinkTo: 5 },
   { title: 'CONSENT' },
 ];
 
 const statusOf = ({ errors }: Trajectory): string =>
   errors === 0 ? 'ok' : errors === 1 ? '1 error' : `${errors} errors`;
 
-const rowOf = (t: Trajectory): string[] => [
-  clock(t.startedAt),
+/** On a narrow terminal the time is `05-20 12:00`, so that all columns fit in 80. */
+const rowOf = (t: Trajectory, narrow: boolean): string[] => [
+  narrow ? clock(t.startedAt).slice(5, 16) : clock(t.startedAt),
   t.id,
   t.agent,
   t.user ?? '–',
@@ -80,7 +81,8 @@ const list = withConfigOption(new Command('list'))
         return;
       }
       const { paint } = terminal;
-      const lines = table(columns, page.trajectories.map(rowOf), terminal, (cell, row, column) => {
+      const rows = page.trajectories.map((trajectory) => rowOf(trajectory, terminal.columns < 110));
+      const lines = table(columns, rows, terminal, (cell, row, column) => {
         if (columns[column]?.title === 'STATUS' && page.trajectories[row]!.errors > 0) return paint.red(cell);
         return columns[column]?.title === 'TIME' ? paint.dim(cell) : cell;
       });

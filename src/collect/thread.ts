@@ -8,8 +8,8 @@
  *   continued  the turn is a branch (an edited message, a regenerated answer further up): a new trajectory;
  *   none       a new conversation: a new trajectory.
  * A turn without a whole answer (an error, a broken stream) joins but leaves the point open, so the caller's retry lands
- * in the same trajectory. Any of `n` choices may be the one continued. Two conversations that are equal word for word share a key;
- * their points queue under it and are handed out oldest first, which is right because nothing tells them apart.
+ * in the same trajectory. Any of `n` choices may be the one continued. Two conversations that are equal word for word
+ * share a key; their points queue under it and are handed out oldest first: nothing tells them apart.
  *
  * Instructions (system, developer) often hold the time or other things that change from call to call. They are hashed
  * apart: of the longest prefix, the point under the same instructions is meant, and any other only if there is none.

@@ -168,7 +168,10 @@ export function timelineLines(trajectory: Trajectory, timeline: Timeline, option
     `${duration(trajectory.latencyMs)} of waiting`,
     clock(trajectory.startedAt),
   ];
-  const errors = trajectory.errors > 0 ? `  ${paint.red(`${trajectory.errors} with errors`)}` : '';
+  const errors =
+    trajectory.errors > 0
+      ? `  ${paint.red(`${trajectory.errors} failed turn${trajectory.errors === 1 ? '' : 's'}`)}`
+      : '';
   const out = [
     `${paint.bold(oneLine(trajectory.id))}  ${oneLine(trajectory.agent)}${errors}`,
     ...wrap(oneLine(facts.join(' · ')), options.columns).map((line) => paint.dim(line)),

@@ -53,9 +53,9 @@ type Held = { child: ChildProcess; said: Said; lines: string[]; exited: Promise<
 
 const start = async (
   home: string,
-  { turns = 0, join: joins = false, uid }: { turns?: number; join?: boolean; uid?: number } = {},
+  { turns = 0, flags = [], uid }: { turns?: number; flags?: ('join' | 'durable')[]; uid?: number } = {},
 ): Promise<Held> => {
-  const child = spawn(process.execPath, ['--import', tsx, hold, home, String(turns), joins ? 'join' : ''], {
+  const child = spawn(process.execPath, ['--import', tsx, hold, home, String(turns), ...flags], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'inherit'],
     ...(uid !== undefined && { uid, gid: uid }),
@@ -139,7 +139,7 @@ describe('the embedded server', () => {
 
   test('killed together with its Pawl, recovers; a pid file that now names a stranger is no obstacle', async () => {
     const home = folder();
-    const first = await start(home, { turns: 2 });
+    const first = await start(home, { turns: 2, flags: ['durable'] });
     const pid = serverPid(home)!;
     first.child.kill('SIGKILL');
     process.kill(pid, 'SIGKILL');
@@ -147,7 +147,7 @@ describe('the embedded server', () => {
     await gone(pid);
     const file = join(home, 'postgres/data/postmaster.pid');
     writeFileSync(file, readFileSync(file, 'utf8').replace(/^\d+/, String(process.pid)));
-    const second = await start(home);
+    const second = await start(home, { flags: ['durable'] });
     expect(second.said.count).toBe(2);
     await stop(second);
   });
@@ -160,7 +160,7 @@ describe('the embedded server', () => {
     expect(second.child.exitCode).toBe(1);
     expect(second.said.name).toBe('ConfigError');
     expect(second.said.error).toContain(`process ${first.child.pid}`);
-    const third = await start(home, { join: true });
+    const third = await start(home, { flags: ['join'] });
     expect(third.said.count).toBe(1);
     await stop(third);
     expect(processStart(serverPid(home)!)).not.toBeNull();

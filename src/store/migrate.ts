@@ -61,34 +61,44 @@ const readApplied = async (client: pg.PoolClient): Promise<Applied[]> => {
   return (await client.query<Applied>('select name, checksum from pawl.migrations order by name')).rows;
 };
 
+/** Runs the next migration, if there is one, and says its name. */
+const step = async (client: pg.PoolClient, known: readonly Migration[]): Promise<string | null> => {
+  // The lock belongs to the transaction, not to the session, so that it also works behind a connection pooler.
+  await client.query(`begin; select pg_advisory_xact_lock(${lock})`);
+  let name = '';
+  try {
+    await client.query(
+      `create schema if not exists pawl;
+       create table if not exists pawl.migrations (name text primary key, checksum text not null, at timestamptz not null default now())`,
+    );
+    const next = planMigrations(known, await readApplied(client))[0];
+    if (next) {
+      name = next.name;
+      await client.query(next.sql);
+      await client.query('insert into pawl.migrations (name, checksum) values ($1, $2)', [name, next.checksum]);
+    }
+    await client.query('commit');
+    return next?.name ?? null;
+  } catch (error) {
+    await client.query('rollback').catch(() => {});
+    // The code of the database's error decides whether trying again can help.
+    if (name !== '') (error as Error).message = `migration ${name}: ${(error as Error).message}`;
+    throw error;
+  }
+};
+
+/** Returns the names of the migrations this call has run. */
 export const migrate = async (pool: pg.Pool, known: readonly Migration[] = readMigrations()): Promise<string[]> => {
   const client = await pool.connect();
+  let broken = true;
   try {
+    const done: string[] = [];
     // The usual case needs no lock: everything is there.
-    if (planMigrations(known, await readApplied(client)).length === 0) return [];
-    await client.query('select pg_advisory_lock($1)', [lock]);
-    try {
-      await client.query(
-        `create schema if not exists pawl;
-         create table if not exists pawl.migrations (name text primary key, checksum text not null, at timestamptz not null default now())`,
-      );
-      const pending = planMigrations(known, await readApplied(client));
-      for (const { name, sql, checksum } of pending) {
-        await client.query('begin');
-        try {
-          await client.query(sql);
-          await client.query('insert into pawl.migrations (name, checksum) values ($1, $2)', [name, checksum]);
-          await client.query('commit');
-        } catch (error) {
-          await client.query('rollback');
-          throw new Error(`migration ${name}: ${(error as Error).message}`, { cause: error });
-        }
-      }
-      return pending.map(({ name }) => name);
-    } finally {
-      await client.query('select pg_advisory_unlock($1)', [lock]);
-    }
+    if (planMigrations(known, await readApplied(client)).length > 0)
+      for (let name = await step(client, known); name !== null; name = await step(client, known)) done.push(name);
+    broken = false;
+    return done;
   } finally {
-    client.release();
+    client.release(broken);
   }
 };

@@ -41,7 +41,10 @@ const watch = (pid: number, home: string): ChildProcess => {
 
 const start = async (): Promise<Running> => {
   const home = mkdtempSync(join(tmpdir(), 'pawl-test-'));
-  const server = await startEmbedded({ home, volatile: true });
+  const server = await startEmbedded({ home, volatile: true }).catch((error: unknown) => {
+    rmSync(home, { recursive: true, force: true });
+    throw error;
+  });
   const guard = watch(server.pid, home);
   // Migrates the database `pawl`, which is the template from then on.
   await (await connectStore(server.url)).close();

@@ -1,0 +1,208 @@
+/**
+ * `npm run bench -- learn -- --recipe grpo --seeds 3`: does training make the support desk's base model better, by how much,
+ * in what time? For each seed the base model is trained by the recipe on training tasks and measured before and after on the
+ * golden tasks, which share no entity and no wording with them, at temperature 1. The last line is one JSON object.
+ *
+ * seconds   training alone, collecting attempts included, measuring excluded; mean over seeds
+ * ±95%      tasks and seeds are both samples: se² = s²(tasks)/tasks + s²(seeds)/seeds
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { broad } from '../examples/support-desk/corpus.ts';
+import { supportDesk } from '../examples/support-desk/desk.ts';
+import { readGolden } from '../examples/support-desk/golden.ts';
+import type { Engine } from '../src/engine/engine.ts';
+import { createOnnxEngine } from '../src/engine/onnx/engine.ts';
+import { loadChatCodec } from '../src/simulate/chat-codec.ts';
+import type { ChatCodec } from '../src/simulate/engine-player.ts';
+import { makeTasks } from '../src/simulate/environment.ts';
+import { turnCredit } from '../src/train/advantage.ts';
+import { environmentSource, exampleFrom, measureSuccess, type Success } from '../src/train/episodes.ts';
+import { grpoDefaults } from '../src/train/grpo.ts';
+import { isRecipe, recipeNames, recipes } from '../src/train/recipes.ts';
+import { createRun, train } from '../src/train/run.ts';
+import { memoryRunStore } from '../src/train/run-record.ts';
+
+const { values: options } = parseArgs({
+  options: {
+    recipe: { type: 'string', default: 'grpo' },
+    seeds: { type: 'string', default: '3' },
+    'first-seed': { type: 'string', default: '1' },
+    base: { type: 'string', default: 'examples/support-desk/model' },
+    credit: { type: 'string', default: 'attempt' },
+    steps: { type: 'string' },
+    'tasks-per-step': { type: 'string' },
+    attempts: { type: 'string' },
+    'learning-rate': { type: 'string' },
+    kl: { type: 'string' },
+    entropy: { type: 'string' },
+    replay: { type: 'string', default: '0.1' },
+    threads: { type: 'string' },
+    /** Measure on this many golden tasks instead of all; for quick looks, not for reports. */
+    golden: { type: 'string' },
+  },
+});
+const recipe = options.recipe;
+if (!isRecipe(recipe)) throw new Error(`There is no recipe ${recipe}; there are ${recipeNames.join(', ')}.`);
+const number = (text: string | undefined): number | undefined => (text === undefined ? undefined : Number(text));
+const given = <K extends string, V>(key: K, value: V | undefined) =>
+  (value === undefined ? {} : { [key]: value }) as { readonly [P in K]?: V };
+
+const base = resolve(options.base);
+const golden = readGolden().slice(0, number(options.golden) ?? Infinity);
+const codec = await loadChatCodec(base);
+const folder = mkdtempSync(join(tmpdir(), 'pawl-learn-'));
+const engine = createOnnxEngine(given('threads', number(options.threads)));
+
+type Result = {
+  readonly seed: number;
+  readonly before: Success;
+  readonly after: Success;
+  readonly broad: readonly [number, number];
+  readonly seconds: number;
+  readonly tokens: number;
+};
+const results: Result[] = [];
+try {
+  for (let i = 0; i < Number(options.seeds); i++) results.push(await learn(Number(options['first-seed']) + i));
+} finally {
+  await engine.close();
+  rmSync(folder, { recursive: true, force: true });
+}
+report(results);
+
+async function learn(seed: number): Promise<Result> {
+  const measure = (model: string) => measureSuccess(supportDesk, golden, codec, engine, model, { seed });
+  const model = `learn-${seed}`;
+  await engine.load(model, base);
+  const before = await measure(model);
+  const broadBefore = await broadSuccess(engine, model, codec);
+  await engine.unload(model);
+
+  const tasks = makeTasks(supportDesk, 'train', 2000, seed);
+  const replayShare = Number(options.replay);
+  const mix = broad('train', 400, seed).map(({ messages, kind }, i) =>
+    exampleFrom(codec, messages, { id: `broad-${i}`, taskType: kind, quality: 1 }),
+  );
+  const learningRate = number(options['learning-rate']);
+  const schedule = learningRate === undefined ? {} : { schedule: { ...grpoDefaults.schedule, peak: learningRate } };
+  const started = performance.now();
+  const stages = await recipes[recipe as keyof typeof recipes]({
+    engine,
+    base,
+    seed,
+    source: environmentSource(supportDesk, tasks, codec),
+    ...(replayShare > 0 ? { replay: { examples: mix, share: replayShare } } : {}),
+    settings: {
+      sft: schedule,
+      rft: { ...schedule, ...given('attempts', number(options.attempts)) },
+      dpo: schedule,
+      grpo: {
+        ...schedule,
+        ...given('steps', number(options.steps)),
+        ...given('tasksPerStep', number(options['tasks-per-step'])),
+        ...given('attempts', number(options.attempts)),
+        ...given('entropy', number(options.entropy)),
+        ...(options.kl === undefined ? {} : { kl: { ...grpoDefaults.kl, coefficient: Number(options.kl) } }),
+        ...(options.credit === 'turn' ? { credit: turnCredit } : {}),
+      },
+    },
+  });
+  const store = memoryRunStore();
+  const run = {
+    id: model,
+    agent: 'support-desk',
+    recipe,
+    settings: {},
+    base,
+    folder: join(folder, model),
+    seed,
+    budget: {},
+  };
+  await createRun(store, run, stages, Date.now());
+  const parts = { engine, store, stages, model, checkpointEvery: 1000 };
+  for await (const { step, stage, values } of train(model, parts)) {
+    if (step % 5 !== 0) continue;
+    const figures = (
+      [
+        'success',
+        'reward_std',
+        'loss',
+        'kl',
+        'entropy',
+        'grad_norm',
+        'zero_variance_fraction',
+        'sampler_gap',
+        'seconds',
+      ] as const
+    )
+      .flatMap((name) => (values[name] === undefined ? [] : `${name} ${values[name].toFixed(4)}`))
+      .join('  ');
+    console.log(`seed ${seed}  ${stage} ${step}  ${figures}`);
+  }
+  const seconds = (performance.now() - started) / 1000;
+  const record = (await store.get(model))!;
+  if (record.reason) console.log(`seed ${seed}: ${record.status}: ${record.reason}`);
+  const after = await measure(model);
+  const broadAfter = await broadSuccess(engine, model, codec);
+  await engine.unload(model);
+  console.log(`seed ${seed}: ${before.success.toFixed(3)} → ${after.success.toFixed(3)} in ${seconds.toFixed(0)} s`);
+  return { seed, before, after, broad: [broadBefore, broadAfter], seconds, tokens: record.spent.tokens };
+}
+
+/** Share of broad questions, of golden entities, whose greedy answer is the right one. */
+async function broadSuccess(on: Engine, model: string, chat: ChatCodec): Promise<number> {
+  const cases = broad('golden', 100, 1);
+  const prompts = cases.map(({ messages }) => chat.encode(messages.slice(0, 1), [], { generate: true }));
+  const answers = await on.sample(model, prompts, { maxTokens: 32, temperature: 0, stopTokens: chat.stopTokens });
+  const right = cases.filter(({ answer }, i) => {
+    const tokens = [...answers[i]!.samples[0]!.tokens].filter((t) => !chat.stopTokens.includes(t));
+    return (chat.decode(tokens).message.content ?? '').trim() === answer;
+  });
+  return right.length / cases.length;
+}
+
+function report(all: readonly Result[]): void {
+  const mean = (xs: readonly number[]) => xs.reduce((a, b) => a + b, 0) / xs.length;
+  const variance = (xs: readonly number[]) =>
+    xs.length < 2 ? 0 : xs.reduce((s, x) => s + (x - mean(xs)) ** 2, 0) / (xs.length - 1);
+  /** `of[seed][task]` */
+  const interval = (of: readonly (readonly number[])[]) => {
+    const perTask = of[0]!.map((_, t) => mean(of.map((seed) => seed[t]!)));
+    const perSeed = of.map(mean);
+    const half = 1.96 * Math.sqrt(variance(perTask) / perTask.length + variance(perSeed) / perSeed.length);
+    const middle = mean(perSeed);
+    return { mean: round(middle), low: round(middle - half), high: round(middle + half) };
+  };
+  const types = Object.keys(all[0]!.before.types);
+  console.log(
+    JSON.stringify({
+      bench: 'learn',
+      recipe,
+      credit: options.credit,
+      seeds: all.length,
+      golden: golden.length,
+      before: interval(all.map((r) => r.before.tasks)),
+      after: interval(all.map((r) => r.after.tasks)),
+      gain: interval(all.map((r) => r.after.tasks.map((a, t) => a - r.before.tasks[t]!))),
+      seconds: round(mean(all.map((r) => r.seconds))),
+      tokens: Math.round(mean(all.map((r) => r.tokens))),
+      types: Object.fromEntries(
+        types.map((type) => [
+          type,
+          [
+            round(mean(all.map((r) => r.before.types[type]!.success))),
+            round(mean(all.map((r) => r.after.types[type]!.success))),
+          ],
+        ]),
+      ),
+      broad: [round(mean(all.map((r) => r.broad[0]))), round(mean(all.map((r) => r.broad[1])))],
+    }),
+  );
+}
+
+function round(x: number): number {
+  return Math.round(x * 1000) / 1000;
+}

@@ -1,0 +1,159 @@
+/**
+ * Plays against any OpenAI-compatible server: a hosted model, the engine's own, or the user's agent behind Pawl's gateway,
+ * which records every turn (`/t/<trajectory>/v1`). Tokens and logprobs are kept where the server gives them (vLLM's
+ * `return_token_ids`). A refused, broken or late answer is a `failed` turn of that conversation alone.
+ */
+import { z } from 'zod';
+import type { AssistantMessage } from './message.ts';
+import type { Conversation, PlayedTurn, Player, TurnTokens } from './player.ts';
+
+export type HttpPlayerOptions = {
+  /** Up to but not including `/chat/completions`, e.g. `http://127.0.0.1:4700/t/{trajectory}/v1`. */
+  readonly baseUrl: string;
+  readonly model: string;
+  readonly key?: string;
+  /** What `{trajectory}` in the base URL becomes. Default: the episode's id, made fit for a path. */
+  readonly trajectory?: (conversation: Conversation) => string;
+  /** Extra headers, such as the user's id. */
+  readonly headers?: (conversation: Conversation) => Readonly<Record<string, string>>;
+  readonly temperature?: number;
+  readonly topP?: number;
+  /** Ask for exact token ids and logprobs; servers that do not know the fields may refuse. */
+  readonly tokens?: boolean; // false
+  /** Requests in flight at once. */
+  readonly concurrency?: number; // 16
+  readonly timeoutSeconds?: number; // 60
+  readonly fetch?: typeof fetch;
+};
+
+const answerSchema = z.object({
+  choices: z
+    .array(
+      z.object({
+        message: z.object({
+          content: z.string().nullish(),
+          tool_calls: z
+            .array(z.object({ id: z.string(), function: z.object({ name: z.string(), arguments: z.string() }) }))
+            .nullish(),
+        }),
+        finish_reason: z.string().nullish(),
+        token_ids: z.array(z.number().int()).nullish(),
+        logprobs: z.object({ content: z.array(z.object({ logprob: z.number() })).nullish() }).nullish(),
+      }),
+    )
+    .min(1),
+  prompt_token_ids: z.array(z.number().int()).nullish(),
+  usage: z.object({ prompt_tokens: z.number(), completion_tokens: z.number() }).nullish(),
+});
+
+const answerBytes = 4 * 1024 * 1024;
+
+export function httpPlayer(options: HttpPlayerOptions): Player {
+  const { concurrency = 16 } = options;
+  return async (conversations, signal) => {
+    const answers: PlayedTurn[] = new Array(conversations.length);
+    let next = 0;
+    const worker = async (): Promise<void> => {
+      for (let i = next++; i < conversations.length; i = next++) {
+        answers[i] = await ask(options, conversations[i]!, signal);
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(concurrency, conversations.length) }, worker));
+    return answers;
+  };
+}
+
+async function ask(options: HttpPlayerOptions, one: Conversation, signal?: AbortSignal): Promise<PlayedTurn> {
+  const { baseUrl, key, timeoutSeconds = 60 } = options;
+  const trajectory = (options.trajectory ?? trajectoryOf)(one);
+  const url = `${baseUrl.replaceAll('{trajectory}', encodeURIComponent(trajectory)).replace(/\/$/, '')}/chat/completions`;
+  const late = AbortSignal.timeout(timeoutSeconds * 1000);
+  try {
+    const response = await (options.fetch ?? fetch)(url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+        ...options.headers?.(one),
+      },
+      body: JSON.stringify(requestBody(options, one)),
+      signal: signal === undefined ? late : AbortSignal.any([signal, late]),
+    });
+    const text = await response.text();
+    if (!response.ok) return { kind: 'failed', detail: `${url} answered ${response.status}: ${text.slice(0, 200)}` };
+    if (text.length > answerBytes) return { kind: 'failed', detail: `${url} answered ${text.length} characters` };
+    return readAnswer(JSON.parse(text), one);
+  } catch (error) {
+    signal?.throwIfAborted();
+    const why = late.aborted
+      ? `no answer in ${timeoutSeconds} s`
+      : error instanceof Error
+        ? error.message
+        : String(error);
+    return { kind: 'failed', detail: `${url}: ${why}` };
+  }
+}
+
+function requestBody(options: HttpPlayerOptions, one: Conversation): Record<string, unknown> {
+  return {
+    model: options.model,
+    messages: one.messages,
+    ...(one.tools.length === 0 ? {} : { tools: one.tools }),
+    max_tokens: one.maxTokens,
+    seed: one.seed,
+    ...(options.temperature === undefined ? {} : { temperature: options.temperature }),
+    ...(options.topP === undefined ? {} : { top_p: options.topP }),
+    ...(options.tokens === true ? { logprobs: true, return_token_ids: true } : {}),
+  };
+}
+
+/** A server's answer as a turn. Tool calls it could not parse itself are left in the text; see `leftover`. */
+export function readAnswer(body: unknown, one: Conversation): PlayedTurn {
+  const parsed = answerSchema.safeParse(body);
+  if (!parsed.success) {
+    return { kind: 'failed', detail: `not a chat completion: ${parsed.error.issues[0]!.message}` };
+  }
+  const choice = parsed.data.choices[0]!;
+  const calls = choice.message.tool_calls ?? [];
+  const message: AssistantMessage = {
+    role: 'assistant',
+    content: choice.message.content ?? null,
+    ...(calls.length === 0
+      ? {}
+      : { tool_calls: calls.map(({ id, function: f }) => ({ id, type: 'function' as const, function: f })) }),
+  };
+  const malformed = calls.length === 0 && one.tools.length > 0 ? leftover(message.content ?? '') : null;
+  const tokens = exactTokens(parsed.data);
+  return {
+    kind: 'said',
+    message,
+    ...(malformed === null ? {} : { malformed }),
+    finish: choice.finish_reason === 'length' ? 'length' : 'stop',
+    ...(tokens === null ? {} : { tokens }),
+    ...(parsed.data.usage == null
+      ? {}
+      : { usage: { prompt: parsed.data.usage.prompt_tokens, completion: parsed.data.usage.completion_tokens } }),
+  };
+}
+
+/** Hermes-style servers pass a tool call they cannot parse through as text. The tag gives it away. */
+function leftover(content: string): string | null {
+  return content.includes('<tool_call>') ? 'a tool call the server could not read' : null;
+}
+
+function exactTokens(answer: z.infer<typeof answerSchema>): TurnTokens | null {
+  const choice = answer.choices[0]!;
+  const prompt = answer.prompt_token_ids;
+  const completion = choice.token_ids;
+  const logprobs = choice.logprobs?.content?.map(({ logprob }) => logprob);
+  if (prompt == null || completion == null || logprobs === undefined) return null;
+  if (logprobs.length !== completion.length) return null;
+  return { prompt, completion, logprobs, rawLogprobs: null, version: null };
+}
+
+/** Trajectory ids take letters, digits and `_ . : -`, 128 at most. */
+const trajectoryOf = (one: Conversation): string =>
+  one.id
+    .replace(/[^A-Za-z0-9_.:-]/g, '-')
+    .replace(/^[^A-Za-z0-9]/, 'e')
+    .slice(0, 128);

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+import { adviseRecipe } from './advise.ts';
+import { accelerators, duration, estimateCost } from './cost.ts';
+
+const facts = { pairs: 0, examples: 0, environment: true };
+
+describe('advice', () => {
+  it.each([
+    [{ ...facts, pairs: 1_999 }, 'grpo', /fewer than 2,000/],
+    [{ ...facts, pairs: 3_000 }, 'grpo', /between 2,000 and 5,000/],
+    [{ ...facts, pairs: 3_000, environment: false }, 'dpo', /no environment/],
+    [{ ...facts, pairs: 5_000 }, 'dpo', /between 5,000 and 10,000/],
+    [{ ...facts, pairs: 10_000 }, 'dpo', /10,000 preference pairs/],
+    [{ ...facts, pairs: 10_001 }, 'rft', /more than 10,000/],
+    [{ ...facts, pairs: 20_000, environment: false }, 'dpo', /must play/],
+    [{ ...facts, environment: false, examples: 400 }, 'sft', /400 examples/],
+    [{ ...facts, environment: false }, null, /nothing to train on/],
+    [{ ...facts, examples: 50, validFormat: 0.6 }, 'sft-grpo', /60% of the answers can be read/],
+    [{ ...facts, examples: 50, validFormat: 0.95 }, 'grpo', /GRPO/],
+    [{ ...facts, pairs: 6_000, examples: 50, validFormat: 0.5 }, 'sft-dpo', /50%/],
+    [{ ...facts, examples: 50, success: 0.01 }, 'sft-grpo', /groups where nobody succeeds/],
+  ] as const)('for %j is %s, and says why', (given, recipe, reason) => {
+    const advice = adviseRecipe(given);
+    expect(advice.recipe).toBe(recipe);
+    expect(advice.reasons.join(' ')).toMatch(reason);
+  });
+});
+
+describe('the cost estimate', () => {
+  it('follows from tokens, parameters and the price table', () => {
+    // SFT of 1B parameters on 1M tokens: 6e15 operations at 0.35 · 989e12 per second is 17.3 s of an H100.
+    const cost = estimateCost([{ algorithm: 'sft', tokens: 1e6 }], { parameters: 1e9, tokensPerSecondHere: 1000 });
+    expect(cost.gpuHours * 3600).toBeCloseTo(17.33, 1);
+    expect(cost.dollars).toBeCloseTo((cost.gpuHours * 3) as number, 6);
+    expect(cost.secondsHere).toBe(1000);
+    expect(cost.sentence).toMatch(/1.0M tokens: about 16 min 40 s on this machine, or .*H100/);
+  });
+
+  it('costs more where more is sampled, and less on a cheaper card of the same speed', () => {
+    const stage = { tokens: 1e9 };
+    const model = { parameters: 8e9 };
+    const sft = estimateCost([{ ...stage, algorithm: 'sft' }], model);
+    const grpo = estimateCost([{ ...stage, algorithm: 'grpo' }], model);
+    expect(grpo.gpuHours).not.toBe(sft.gpuHours);
+    const cheap = estimateCost([{ ...stage, algorithm: 'sft' }], model, { ...accelerators[2]!, dollarsPerHour: 1 });
+    expect(cheap.dollars * 3).toBeCloseTo(sft.dollars, 6);
+    expect(duration(3725)).toBe('1 h 2 min');
+  });
+});

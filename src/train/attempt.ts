@@ -1,0 +1,58 @@
+/**
+ * What training needs to know about one attempt at a task, whoever played it: exact token ids, the logprobs they were
+ * sampled with, the version of the weights that wrote them, and what it earned. An episode of simulate/ becomes one of
+ * these; so can a recorded trajectory whose server gave token ids. Text is never re-tokenised here.
+ *
+ * attempt   one try at one task: its turns and its reward
+ * group     the attempts at one task that are compared with each other
+ * source    whatever can play attempts with a given model
+ */
+import type { Engine, PerToken, Tokens } from '../engine/engine.ts';
+
+/** One model call: what it saw, what it wrote. */
+export type AttemptTurn = {
+  readonly prompt: Tokens;
+  /** What the model wrote, its stop token included. */
+  readonly completion: Tokens;
+  /** Logprob of each completion token under the plain model at the time (temperature 1). */
+  readonly logprobs: PerToken;
+  /** What this turn earned by itself; 0 when nobody says. */
+  readonly reward?: number;
+};
+
+export type Attempt = {
+  readonly id: string;
+  readonly task: string;
+  readonly taskType: string;
+  /** The reward of the whole attempt, in 0–1 unless the grader says otherwise. */
+  readonly reward: number;
+  readonly success: boolean;
+  /** Version of the weights that wrote it. */
+  readonly version: number;
+  readonly turns: readonly AttemptTurn[];
+  /** The conversation in words, for people and for datasets. */
+  readonly messages?: readonly unknown[];
+  /** The seed it was played with: same seed, task and weights give the same attempt. */
+  readonly seed?: number;
+};
+
+export type Group = readonly Attempt[];
+
+export interface AttemptSource {
+  /** How many training tasks there are; they are addressed by 0 … tasks − 1. */
+  readonly tasks: number;
+  /** Plays `attempts` attempts at each task. Same seed and weights, same attempts. [task][attempt] */
+  play(request: {
+    readonly engine: Engine;
+    readonly model: string;
+    readonly tasks: readonly number[];
+    readonly attempts: number;
+    readonly seed: number;
+    readonly signal?: AbortSignal;
+  }): Promise<readonly Group[]>;
+}
+
+/** Tokens the model wrote in this attempt. */
+export function ownTokens(attempt: Attempt): number {
+  return attempt.turns.reduce((sum, turn) => sum + turn.completion.length, 0);
+}

@@ -1,0 +1,351 @@
+/**
+ * Group-relative policy optimisation (Shao et al. 2024, arXiv 2402.03300) as it is done today. Each step plays groups of
+ * attempts with the current weights, compares each attempt with its group, and makes what did better more likely.
+ *
+ * What differs from the paper, each for a reason given in docs/algorithms/grpo.md:
+ * - advantages are centred, not divided by the deviation; every token is divided by a constant, not by its attempt's
+ *   length (Dr. GRPO): no bias towards easy tasks or long failures;
+ * - groups whose attempts all earned the same are skipped and counted (DAPO);
+ * - the upper clip is wider than the lower (DAPO); importance weights are truncated;
+ * - KL to the reference (0.05) and the entropy bonus are parts of each token's advantage (kl.ts, entropy.ts);
+ * - one optimizer step per batch unless `updates` says otherwise; attempts older than that are refused.
+ * What is left out: a value network, resampling until a batch is full, length shaping.
+ */
+import type { AdamParams, Datum, Engine, ForwardResult } from '../engine/engine.ts';
+import { forwardBackwardCustom } from '../engine/engine.ts';
+import { type Credit, groupAdvantages, isFlat } from './advantage.ts';
+import { type Attempt, type AttemptSource, type Group, ownTokens } from './attempt.ts';
+import { type ClipBounds, clipBounds, clippedSurrogate, truncatedWeight } from './clip.ts';
+import { refuseStale, type Sequence, sequences } from './datum.ts';
+import { entropyBonus } from './entropy.ts';
+import { type KlSetting, klDefault, klEstimate, klGradient, klPenalty } from './kl.ts';
+import type { StageMetrics } from './metrics.ts';
+import { draw, mixSeed } from './order.ts';
+import { type Replay, replayed } from './replay.ts';
+import { learningRate, type Schedule } from './schedule.ts';
+import { supervisedData } from './sft.ts';
+import type { Stage } from './stage.ts';
+
+export type GrpoSettings = {
+  readonly steps: number;
+  readonly tasksPerStep: number;
+  /** Attempts per task. */
+  readonly attempts: number;
+  /** Optimizer steps per batch of attempts: 1 is on policy; n lets the last be n − 1 steps old. */
+  readonly updates: number;
+  readonly credit: Credit;
+  readonly clip: ClipBounds;
+  /** C of the truncated importance weights. */
+  readonly truncate: number;
+  readonly kl: KlSetting;
+  readonly entropy: number;
+  /** The constant each attempt's tokens are divided by, instead of their own count. */
+  readonly lengthNormaliser: number;
+  readonly schedule: Schedule;
+  readonly adam: Omit<AdamParams, 'learningRate'>;
+  readonly replay?: Replay;
+  /** Expected tokens of one attempt, for the estimate only. */
+  readonly tokensPerAttempt: number;
+};
+
+export const grpoDefaults: GrpoSettings = {
+  steps: 60,
+  tasksPerStep: 8,
+  attempts: 8,
+  updates: 1,
+  credit: { kind: 'attempt' },
+  clip: clipBounds(),
+  truncate: 2,
+  kl: klDefault,
+  entropy: 0.001,
+  lengthNormaliser: 32,
+  schedule: { peak: 1.2e-4, shape: 'linear', warmup: 0.05, floor: 0.2 },
+  adam: { beta1: 0.9, beta2: 0.95, gradClipNorm: 1 },
+  tokensPerAttempt: 200,
+};
+
+/** One sequence with all that its loss needs. Per-token arrays are as long as the sequence; 0 off the own tokens. */
+export type PolicyRow = {
+  readonly sequence: Sequence;
+  /** Advantage of each target before KL and entropy. */
+  readonly advantages: Float32Array;
+};
+
+/** The informative part of a batch, the number of groups, and how many of them were flat. */
+export function policyRows(groups: readonly Group[], credit: Credit): { rows: PolicyRow[]; flat: number } {
+  const rows: PolicyRow[] = [];
+  let flat = 0;
+  for (const group of groups) {
+    const advantages = groupAdvantages(group, credit);
+    if (isFlat(advantages)) {
+      flat++;
+      continue;
+    }
+    for (const [i, attempt] of group.entries())
+      for (const sequence of sequences(attempt.turns))
+        rows.push({
+          sequence,
+          advantages: Float32Array.from(sequence.turns, (turn) => (turn >= 0 ? advantages[i]![turn]! : 0)),
+        });
+  }
+  return { rows, flat };
+}
+
+export type PolicyUpdate = {
+  readonly loss: number;
+  /** Own tokens, and how many of them the clip cut off. */
+  readonly own: number;
+  readonly clipped: number;
+  /** Sums over own tokens. */
+  readonly entropySum: number;
+  readonly gapSum: number;
+  readonly klSum: number;
+};
+
+/**
+ * Adds the policy gradient of `rows` to the model: loss = Σ tokens / normaliser. `references` are the reference's logprobs
+ * per row; `old` are the trainer's own at the time of sampling, needed only when this is not the first update since.
+ */
+export async function policyGradient(
+  engine: Engine,
+  model: string,
+  rows: readonly PolicyRow[],
+  options: {
+    readonly settings: Pick<GrpoSettings, 'clip' | 'truncate' | 'kl' | 'entropy'>;
+    readonly normaliser: number;
+    readonly references?: readonly Float32Array[];
+    readonly old?: readonly Float32Array[];
+  },
+): Promise<PolicyUpdate> {
+  const { settings, normaliser, references, old } = options;
+  const { kl } = settings;
+  const at = ownPositions(rows);
+  const pick = (arrays: readonly ArrayLike<number>[]) => at.map(([r, t]) => arrays[r]![t]!);
+  const sampled = pick(rows.map((r) => r.sequence.logprobs));
+  const before = old ? pick(old) : sampled;
+  const reference = references ? pick(references) : undefined;
+
+  // Everything that shapes the advantage, one number per own token.
+  const advantages = pick(rows.map((r) => r.advantages));
+  const penalty = reference && kl.as === 'penalty' ? klPenalty(before, reference, kl.coefficient) : undefined;
+  const bonus = settings.entropy !== 0 ? entropyBonus(before, settings.entropy) : undefined;
+  const shaped = advantages.map((a, i) => a + (penalty?.[i] ?? 0) + (bonus?.[i] ?? 0));
+
+  const spread = (values: readonly number[]) => {
+    const out = rows.map((r) => new Float32Array(r.sequence.tokens.length));
+    for (const [i, [r, t]] of at.entries()) out[r]![t] = values[i]!;
+    return out;
+  };
+
+  const result = await (async (): Promise<ForwardResult> => {
+    if (reference && kl.as === 'loss')
+      return forwardBackwardCustom(
+        engine,
+        model,
+        rows.map((r) => r.sequence),
+        (logprobs) => {
+          const lps = pick(logprobs);
+          const gradient = lps.map((lp, i) => {
+            const oldLp = old ? before[i]! : lp;
+            const weight = truncatedWeight(oldLp, sampled[i]!, settings.truncate);
+            const policy = clippedSurrogate(lp, oldLp, shaped[i]!, settings.clip).gradient * weight;
+            return (policy + kl.coefficient * klGradient(lp, reference[i]!, 'k3')) / normaliser;
+          });
+          return { loss: 0, gradients: spread(gradient) };
+        },
+      );
+    if (!old) {
+      const scaled = spread(shaped.map((a) => a / normaliser));
+      const data = rows.map(
+        (r, i): Datum => ({ ...plain(r.sequence), logprobs: r.sequence.logprobs, advantages: scaled[i]! }),
+      );
+      return engine.forwardBackward(model, data, { kind: 'cispo', clipLow: 0, clipHigh: settings.truncate });
+    }
+    const weighted = shaped.map(
+      (a, i) => (a * truncatedWeight(before[i]!, sampled[i]!, settings.truncate)) / normaliser,
+    );
+    const scaled = spread(weighted);
+    const data = rows.map((r, i): Datum => ({ ...plain(r.sequence), logprobs: old[i]!, advantages: scaled[i]! }));
+    return engine.forwardBackward(model, data, {
+      kind: 'ppo',
+      clipLow: settings.clip.low,
+      clipHigh: settings.clip.high,
+    });
+  })();
+
+  // The loss is reported as the clipped surrogate, whichever of the three ways made its gradient.
+  let loss = 0;
+  let clipped = 0;
+  let entropySum = 0;
+  let gapSum = 0;
+  let klSum = 0;
+  for (const [i, [r, t]] of at.entries()) {
+    const lp = result.logprobs[r]![t]!;
+    const oldLp = old ? before[i]! : lp;
+    const token = clippedSurrogate(lp, oldLp, shaped[i]!, settings.clip);
+    loss += token.loss * truncatedWeight(oldLp, sampled[i]!, settings.truncate);
+    if (token.clipped) clipped++;
+    if (reference) {
+      const k3 = klEstimate(lp, reference[i]!, 'k3');
+      klSum += k3;
+      if (kl.as === 'loss') loss += kl.coefficient * k3;
+    }
+    entropySum += result.entropies ? result.entropies[r]![t]! : -lp;
+    gapSum += Math.abs(oldLp - sampled[i]!);
+  }
+  return { loss: loss / normaliser, own: at.length, clipped, entropySum, gapSum, klSum };
+}
+
+export function grpo(source: AttemptSource, settings: Partial<GrpoSettings> = {}): Stage {
+  const set = { ...grpoDefaults, ...settings };
+  if (set.attempts < 2)
+    throw new Error(`${set.attempts} attempt per task gives no advantage, for there is no peer; use 2 or more.`);
+  const perStep = Math.min(set.tasksPerStep, source.tasks);
+  return {
+    name: 'grpo',
+    algorithm: 'grpo',
+    steps: set.steps,
+    tokens: set.steps * perStep * set.attempts * set.tokensPerAttempt * (set.kl.coefficient > 0 ? 3 : 2),
+    async begin({ engine, model, start, seed }) {
+      const reference = `${model}.reference`;
+      const useReference = set.kl.coefficient > 0;
+      if (useReference) await engine.load(reference, start);
+      return {
+        async step(index, signal) {
+          const tasks = draw(source.tasks, index * perStep, perStep, seed);
+          const groups = await source.play({
+            engine,
+            model,
+            tasks,
+            attempts: set.attempts,
+            seed: mixSeed(seed, 2, index),
+            ...(signal ? { signal } : {}),
+          });
+          const rate = learningRate(set.schedule, index, set.steps);
+          const trained = await learn(groups, index, rate);
+          const { values, taskTypes } = attemptMetrics(groups);
+          return {
+            values: { ...values, ...trained, tokens: values.tokens + trained.tokens, learning_rate: rate },
+            taskTypes,
+          };
+        },
+        state: () => undefined,
+        end: async () => {
+          if (useReference) await engine.unload(reference);
+        },
+      };
+
+      async function learn(groups: readonly Group[], index: number, rate: number) {
+        const attempts = groups.flat();
+        const version = (await engine.models()).find((m) => m.name === model)?.version;
+        if (version === undefined)
+          throw new Error(`The engine holds no model named ${model}; load it before training.`);
+        refuseStale(attempts, version, set.updates - 1);
+        const parts = split(groups, set.updates).map((part) => ({ ...policyRows(part, set.credit), part }));
+        const rows = parts.flatMap((p) => p.rows);
+        const flat = parts.reduce((n, p) => n + p.flat, 0);
+        const zero_variance_fraction = flat / Math.max(1, groups.length);
+        if (rows.length === 0) return { zero_variance_fraction, loss: 0, grad_norm: 0, tokens: 0 };
+
+        const forward = async (name: string) =>
+          (
+            await engine.forward(
+              name,
+              rows.map((r) => plain(r.sequence)),
+            )
+          ).logprobs;
+        const references = useReference ? await forward(reference) : undefined;
+        const old = set.updates > 1 ? await forward(model) : undefined;
+        const total = { loss: 0, own: 0, clipped: 0, entropySum: 0, gapSum: 0, klSum: 0 };
+        let gradNorm = 0;
+        let updates = 0;
+        let from = 0;
+        let tokens = rows.reduce((n, r) => n + r.sequence.tokens.length, 0);
+        for (const [u, part] of parts.entries()) {
+          const to = from + part.rows.length;
+          const planned = part.part.reduce((n, g) => n + g.length, 0);
+          const normaliser = planned * set.lengthNormaliser;
+          if (part.rows.length > 0) {
+            const update = await policyGradient(engine, model, part.rows, {
+              settings: set,
+              normaliser,
+              ...(references ? { references: references.slice(from, to) } : {}),
+              ...(old ? { old: old.slice(from, to) } : {}),
+            });
+            const again = supervisedData(replayed(set.replay, planned, index * set.updates + u, mixSeed(seed, 1)));
+            if (again.data.length > 0) {
+              // A replayed token weighs what a policy token of advantage 1 weighs.
+              const scale = again.own / normaliser;
+              const data = again.data.map((d) => ({ ...d, weights: Float32Array.from(d.weights!, (w) => w * scale) }));
+              await engine.forwardBackward(model, data, { kind: 'cross_entropy' });
+              tokens += data.reduce((n, d) => n + d.tokens.length, 0);
+            }
+            gradNorm += (await engine.optimStep(model, { ...set.adam, learningRate: rate })).gradNorm;
+            updates++;
+            for (const key of Object.keys(total) as (keyof typeof total)[]) total[key] += update[key];
+          }
+          from = to;
+        }
+        return {
+          zero_variance_fraction,
+          loss: total.loss / updates,
+          grad_norm: gradNorm / updates,
+          clip_fraction: total.clipped / total.own,
+          entropy: total.entropySum / total.own,
+          sampler_gap: total.gapSum / total.own,
+          ...(useReference ? { kl: total.klSum / total.own } : {}),
+          tokens,
+        };
+      }
+    },
+  };
+}
+
+/** What a batch of attempts says about the policy, before anything is learned from it. */
+export function attemptMetrics(groups: readonly Group[]) {
+  const attempts = groups.flat();
+  const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / Math.max(1, values.length);
+  const deviation = (values: readonly number[]) => {
+    const m = mean(values);
+    return Math.sqrt(mean(values.map((v) => (v - m) ** 2)));
+  };
+  const types = new Map<string, Attempt[]>();
+  for (const a of attempts) types.set(a.taskType, [...(types.get(a.taskType) ?? []), a]);
+  return {
+    values: {
+      reward_mean: mean(attempts.map((a) => a.reward)),
+      reward_std: mean(groups.map((g) => deviation(g.map((a) => a.reward)))),
+      success: mean(attempts.map((a) => (a.success ? 1 : 0))),
+      length: mean(attempts.map(ownTokens)),
+      tokens: attempts.reduce((n, a) => n + ownTokens(a), 0),
+    },
+    taskTypes: Object.fromEntries(
+      [...types].map(([type, list]) => [
+        type,
+        {
+          reward: mean(list.map((a) => a.reward)),
+          success: mean(list.map((a) => (a.success ? 1 : 0))),
+          attempts: list.length,
+        },
+      ]),
+    ),
+  } satisfies StageMetrics;
+}
+
+function plain({ tokens, targets }: Sequence): Datum {
+  return { tokens, targets };
+}
+
+/** [row, token] of every token the model wrote. */
+function ownPositions(rows: readonly PolicyRow[]): (readonly [number, number])[] {
+  const out: (readonly [number, number])[] = [];
+  for (const [r, { sequence }] of rows.entries())
+    for (const [t, turn] of sequence.turns.entries()) if (turn >= 0) out.push([r, t]);
+  return out;
+}
+
+/** Groups dealt into n parts as evenly as possible, in order. */
+function split(groups: readonly Group[], n: number): Group[][] {
+  const size = Math.ceil(groups.length / n);
+  return Array.from({ length: n }, (_, i) => groups.slice(i * size, (i + 1) * size)).filter((p) => p.length > 0);
+}

@@ -1,0 +1,84 @@
+/**
+ * The figures of one training step, and one table of what they are called and mean. The table renders Prometheus text,
+ * the terminal view and the docs, so a metric has one name everywhere. Absent means not measured, never 0.
+ */
+export type StepMetrics = {
+  /** Counted from 0 over the whole run. */
+  readonly step: number;
+  /** Which stage of the recipe, and its own count. */
+  readonly stage: string;
+  readonly stageStep: number;
+  readonly values: Readonly<Partial<Record<MetricName, number>>>;
+  /** Mean reward and success of the step's attempts, per task type. */
+  readonly taskTypes?: Readonly<
+    Record<string, { readonly reward: number; readonly success: number; readonly attempts: number }>
+  >;
+};
+
+/** What a stage reports; run.ts adds the step and the clock. */
+export type StageMetrics = Pick<StepMetrics, 'values' | 'taskTypes'>;
+
+export const metricTable = {
+  reward_mean: 'Mean reward of the attempts of this step.',
+  reward_std:
+    'Standard deviation of reward inside a group, mean over groups. Falls to 0 when there is nothing to learn.',
+  success: 'Share of attempts that solved their task.',
+  kl: 'KL divergence from the reference per own token, in nats (k3 estimate).',
+  entropy: 'Entropy of the next-token distribution at own tokens, in nats.',
+  loss: 'The loss that was minimised, normalised as the algorithm says.',
+  grad_norm: 'Global norm of the gradient before clipping.',
+  learning_rate: 'Learning rate of the step.',
+  clip_fraction: 'Share of own tokens whose gradient the clip cut off.',
+  zero_variance_fraction: 'Share of groups skipped because all attempts earned the same.',
+  sampler_gap:
+    'Mean |logprob at training − logprob at sampling| on fresh attempts. Above 0.05 the sampler is not the policy.',
+  length: 'Tokens the model wrote per attempt or example.',
+  accuracy: 'DPO: share of pairs whose chosen side the policy prefers more than the reference does.',
+  margin: 'DPO: β times the mean difference of log-ratios.',
+  kept_fraction: 'RFT: share of attempts kept as examples.',
+  validation_success: 'Success on held-out tasks.',
+  tokens: 'Tokens processed in the step: sampled and trained.',
+  tokens_per_second: 'Tokens processed per second.',
+  seconds: 'Wall time of the step.',
+} as const;
+
+export type MetricName = keyof typeof metricTable;
+export const metricNames = Object.keys(metricTable) as MetricName[];
+
+/** One line of metrics.jsonl. */
+export function toJsonLine(run: string, metrics: StepMetrics): string {
+  const { step, stage, stageStep, values, taskTypes } = metrics;
+  return JSON.stringify({ run, step, stage, stageStep, ...values, ...(taskTypes ? { taskTypes } : {}) });
+}
+
+/** The latest step of each run in Prometheus' text format. */
+export function toPrometheus(runs: readonly { readonly id: string; readonly last: StepMetrics }[]): string {
+  const lines: string[] = [];
+  const sample = (name: string, labels: Record<string, string>, value: number) => {
+    const inner = Object.entries(labels)
+      .map(([k, v]) => `${k}="${v.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`)
+      .join(',');
+    lines.push(`pawl_train_${name}{${inner}} ${value}`);
+  };
+  const head = (name: string, help: string) =>
+    lines.push(`# HELP pawl_train_${name} ${help}`, `# TYPE pawl_train_${name} gauge`);
+  head('step', 'Steps finished.');
+  for (const { id, last } of runs) sample('step', { run: id, stage: last.stage }, last.step + 1);
+  for (const name of metricNames) {
+    if (!runs.some((r) => r.last.values[name] !== undefined)) continue;
+    head(name, metricTable[name]);
+    for (const { id, last } of runs) {
+      const value = last.values[name];
+      if (value !== undefined) sample(name, { run: id, stage: last.stage }, value);
+    }
+  }
+  if (runs.some((r) => r.last.taskTypes)) {
+    for (const field of ['reward', 'success'] as const) {
+      head(`task_type_${field}`, `Mean ${field} of the attempts of this step, per task type.`);
+      for (const { id, last } of runs)
+        for (const [type, figures] of Object.entries(last.taskTypes ?? {}))
+          sample(`task_type_${field}`, { run: id, stage: last.stage, task_type: type }, figures[field]);
+    }
+  }
+  return `${lines.join('\n')}\n`;
+}

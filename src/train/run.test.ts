@@ -1,0 +1,210 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { TabularEngine } from './fixtures/tabular-engine.ts';
+import { toy, toySource, toyStages } from './fixtures/toy.ts';
+import { grpo } from './grpo.ts';
+import type { StepMetrics } from './metrics.ts';
+import { createRun, type RunParts, train } from './run.ts';
+import { bestCheckpoint, claimRefusal, memoryRunStore, type RunStore } from './run-record.ts';
+import type { Stage } from './stage.ts';
+
+let folder: string;
+let store: RunStore;
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'pawl-run-'));
+  store = memoryRunStore();
+  const engine = new TabularEngine(toy.vocabulary);
+  engine.create('m');
+  await engine.save('m', join(folder, 'base'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const schedule = { peak: 0.1, shape: 'constant', warmup: 0, floor: 1 } as const;
+const stages = toyStages;
+
+async function create(id: string, list: readonly Stage[] = stages(), budget = {}) {
+  const run = {
+    id,
+    agent: 'toy',
+    recipe: 'test',
+    settings: {},
+    base: join(folder, 'base'),
+    folder: join(folder, id),
+    seed: 5,
+    budget,
+  };
+  await createRun(store, run, list, 0);
+}
+
+/** A fresh engine each time: what survives is on disk and in the store. */
+const parts = (more: Partial<RunParts> = {}): RunParts => ({
+  engine: new TabularEngine(toy.vocabulary),
+  store,
+  stages: stages(),
+  model: 'm',
+  checkpointEvery: 4,
+  ...more,
+});
+
+async function drain(id: string, given: RunParts, limit = Infinity): Promise<StepMetrics[]> {
+  const seen: StepMetrics[] = [];
+  for await (const metrics of train(id, given)) {
+    seen.push(metrics);
+    if (seen.length >= limit) break;
+  }
+  return seen;
+}
+
+/** The curve without the clock. */
+const curve = (metrics: readonly StepMetrics[]) =>
+  metrics.map(({ values: { seconds, tokens_per_second, ...values }, ...rest }) => ({ ...rest, values }));
+
+describe('a run', () => {
+  it('goes through its stages and ends finished, with metrics, a JSONL file and checkpoints', async () => {
+    await create('a');
+    const seen = await drain('a', parts());
+    const run = await store.get('a');
+    expect(run).toMatchObject({ status: 'finished', step: 22, steps: 22, owner: null });
+    expect(seen.map((m) => m.stage)).toEqual([
+      ...Array(8).fill('sft'),
+      ...Array(8).fill('rft'),
+      ...Array(6).fill('grpo'),
+    ]);
+    const lines = readFileSync(join(folder, 'a', 'metrics.jsonl'), 'utf8')
+      .trim()
+      .split('\n')
+      .map((l) => JSON.parse(l));
+    expect(lines).toHaveLength(22);
+    expect(lines[21]).toMatchObject({ run: 'a', step: 21, stage: 'grpo', stageStep: 5 });
+    const kept = await store.checkpoints('a');
+    expect(kept.filter((c) => c.kind === 'stage').map((c) => c.step)).toEqual([0, 8, 16]);
+    expect(bestCheckpoint(kept)!.step).toBe(22);
+    for (const c of kept) expect(existsSync(c.folder)).toBe(true);
+    expect(readdirSync(join(folder, 'a'))).toHaveLength(kept.length + 1);
+    await expect(drain('a', parts())).rejects.toThrow(/finished/);
+  });
+
+  it.each([1, 5, 9, 13, 16, 19])(
+    'interrupted after step %i, resumes onto the same curve and the same weights',
+    async (cut) => {
+      await create('whole');
+      const engine = new TabularEngine(toy.vocabulary);
+      await drain('whole', parts({ engine }));
+      await create('cut');
+      await drain('cut', parts(), cut);
+      expect((await store.get('cut'))!.status).toBe('paused');
+      const again = new TabularEngine(toy.vocabulary);
+      await drain('cut', parts({ engine: again }));
+      expect(curve(await store.metrics('cut'))).toEqual(curve(await store.metrics('whole')));
+      expect(again.table('m')).toEqual(engine.table('m'));
+      expect(
+        readFileSync(join(folder, 'cut', 'metrics.jsonl'), 'utf8')
+          .trim()
+          .split('\n'),
+      ).toHaveLength(22);
+    },
+  );
+
+  it('pauses and stops on request, and goes on when resumed', async () => {
+    await create('a');
+    const steps = train('a', parts());
+    await steps.next();
+    await store.request('a', 'pause');
+    await steps.next();
+    const { value, done } = await steps.next();
+    expect(done).toBe(true);
+    expect(value).toMatchObject({ status: 'paused', step: 2, reason: 'Paused on request.' });
+    expect(await drain('a', parts())).toHaveLength(20);
+  });
+
+  it('ends at its budget and says so', async () => {
+    await create('a', stages(), { tokens: 50 });
+    await drain('a', parts());
+    const run = await store.get('a');
+    expect(run!.status).toBe('stopped');
+    expect(run!.reason).toMatch(/budget of 50 tokens is spent/);
+    expect(run!.step).toBeLessThan(22);
+  });
+
+  it('counts money by the hour', async () => {
+    let clock = 0;
+    await create('a', stages(), { money: 5 });
+    // Every look at the clock is 15 minutes later; a step looks twice, so it lasts a quarter of an hour and costs 1.
+    await drain('a', parts({ now: () => (clock += 15 * 60_000), moneyPerHour: 4 }));
+    expect(await store.get('a')).toMatchObject({ status: 'stopped', step: 5, spent: { money: 5 } });
+  });
+
+  it('keeps the checkpoint that validated best', async () => {
+    const scores = [0.5, 0.9, 0.7, 0.6, 0.5, 0.4];
+    const list = [grpo(toySource(), { steps: 6, tasksPerStep: 4, attempts: 8, lengthNormaliser: 2, schedule })];
+    await create('a', list);
+    const given = parts({ stages: list, validateEvery: 1, validate: async () => scores.shift()! });
+    await drain('a', given);
+    expect(bestCheckpoint(await store.checkpoints('a'))).toMatchObject({ step: 2, validation: 0.9 });
+    expect((await store.metrics('a')).map((m) => m.values.validation_success)).toEqual([0.5, 0.9, 0.7, 0.6, 0.5, 0.4]);
+  });
+
+  it('a step that throws makes the run failed, and it can be resumed', async () => {
+    let broken = true;
+    const flaky: Stage = {
+      ...stages()[0]!,
+      async begin(context, state) {
+        const active = await stages()[0]!.begin(context, state);
+        return {
+          ...active,
+          step: async (i) => {
+            if (i === 3 && broken) throw new Error('The engine died.');
+            return active.step(i);
+          },
+        };
+      },
+    };
+    await create('a', [flaky]);
+    await expect(drain('a', parts({ stages: [flaky] }))).rejects.toThrow('The engine died.');
+    expect(await store.get('a')).toMatchObject({ status: 'failed', reason: 'The engine died.' });
+    broken = false;
+    await drain('a', parts({ stages: [flaky] }));
+    expect(await store.get('a')).toMatchObject({ status: 'finished', step: 8 });
+  });
+
+  it('weights that became NaN are not kept', async () => {
+    const poison: Stage = {
+      ...stages()[0]!,
+      async begin(context) {
+        const active = await stages()[0]!.begin(context);
+        return {
+          ...active,
+          step: async (i) => (i === 5 ? { values: { loss: Number.NaN } } : active.step(i)),
+        };
+      },
+    };
+    await create('a', [poison]);
+    await drain('a', parts({ stages: [poison] }));
+    expect(await store.get('a')).toMatchObject({ status: 'stopped', reason: 'loss became NaN at step 5.' });
+    expect(bestCheckpoint(await store.checkpoints('a'))!.step).toBe(4);
+  });
+});
+
+describe('taking a run over', () => {
+  const run = async () => {
+    await create('a');
+    await store.claim('a', null, 'host:1', 1000);
+    return (await store.get('a'))!;
+  };
+
+  it('is refused while its process lives, and allowed once it is gone or silent', async () => {
+    const record = await run();
+    expect(claimRefusal(record, 2000, () => true)).toMatch(/being run by host:1/);
+    expect(claimRefusal(record, 2000, () => false)).toBeNull();
+    expect(claimRefusal(record, 2000, () => null)).toMatch(/being run/);
+    expect(claimRefusal(record, 100_000, () => null)).toBeNull();
+  });
+
+  it('goes to one of two', async () => {
+    await run();
+    expect(await store.claim('a', 'host:1', 'host:2', 0)).toBe(true);
+    expect(await store.claim('a', 'host:1', 'host:3', 0)).toBe(false);
+  });
+});

@@ -1,0 +1,115 @@
+/**
+ * Supervised fine-tuning: learn to write what good examples wrote (T1). Only examples of quality ≥ 0.8 are used, loss
+ * falls only on the model's own tokens, and a batch's loss is the mean over those tokens, so long examples count by what
+ * they say. What is left out: packing; the engine batches sequences as it likes, and sums do not care.
+ */
+import type { AdamParams, Datum } from '../engine/engine.ts';
+import { ownCount, sequences, supervisedDatum, type WrittenTurn } from './datum.ts';
+import { draw, mixSeed } from './order.ts';
+import { type Replay, replayed } from './replay.ts';
+import { learningRate, type Schedule } from './schedule.ts';
+import type { Stage, StageContext } from './stage.ts';
+
+export type Example = {
+  readonly id: string;
+  readonly taskType: string;
+  /** The score of the example, 0–1. */
+  readonly quality: number;
+  readonly turns: readonly WrittenTurn[];
+};
+
+export type SftSettings = {
+  readonly epochs: number;
+  readonly batchSize: number;
+  readonly minQuality: number;
+  readonly schedule: Schedule;
+  readonly adam: Omit<AdamParams, 'learningRate'>;
+  readonly replay?: Replay;
+};
+
+export const sftDefaults: SftSettings = {
+  epochs: 2,
+  batchSize: 16,
+  minQuality: 0.8,
+  schedule: { peak: 5e-4, shape: 'cosine', warmup: 0.05, floor: 0.1 },
+  adam: { beta1: 0.9, beta2: 0.95, gradClipNorm: 1 },
+};
+
+export function sft(all: readonly Example[], settings: Partial<SftSettings> = {}): Stage {
+  const set = { ...sftDefaults, ...settings };
+  const examples = all.filter((e) => e.quality >= set.minQuality);
+  if (examples.length === 0)
+    throw new Error(
+      `None of the ${all.length} examples reaches quality ${set.minQuality}; collect better ones or lower minQuality.`,
+    );
+  const perStep = Math.min(set.batchSize, examples.length);
+  const steps = Math.max(1, Math.ceil((examples.length * set.epochs) / perStep));
+  return {
+    name: 'sft',
+    algorithm: 'sft',
+    steps,
+    tokens: examples.reduce((sum, e) => sum + sequenceTokens(e), 0) * set.epochs,
+    async begin(context) {
+      return {
+        step: (index) => {
+          const batch = draw(examples.length, index * perStep, perStep, context.seed).map((i) => examples[i]!);
+          const rate = learningRate(set.schedule, index, steps);
+          return supervisedStep(
+            context,
+            [...batch, ...replayed(set.replay, perStep, index, mixSeed(context.seed, 1))],
+            {
+              ...set.adam,
+              learningRate: rate,
+            },
+          );
+        },
+        state: () => undefined,
+        end: async () => {},
+      };
+    },
+  };
+}
+
+/** The data of one supervised step: every own token weighs 1 / (own tokens of the batch). */
+export function supervisedData(batch: readonly Example[]): { data: Datum[]; own: number } {
+  const all = batch.flatMap((e) => sequences(e.turns));
+  const own = all.reduce((sum, s) => sum + ownCount(s), 0);
+  return { data: all.map((s) => supervisedDatum(s, 1 / Math.max(1, own))), own };
+}
+
+export async function supervisedStep(
+  { engine, model }: Pick<StageContext, 'engine' | 'model'>,
+  batch: readonly Example[],
+  adam: AdamParams,
+) {
+  const { data, own } = supervisedData(batch);
+  const { loss, entropies } = await engine.forwardBackward(model, data, { kind: 'cross_entropy' });
+  const { gradNorm } = await engine.optimStep(model, adam);
+  return {
+    values: {
+      loss,
+      grad_norm: gradNorm,
+      learning_rate: adam.learningRate,
+      length: own / Math.max(1, batch.length),
+      tokens: data.reduce((sum, d) => sum + d.tokens.length, 0),
+      ...(entropies ? { entropy: meanWhere(entropies, data) } : {}),
+    },
+  };
+}
+
+/** Mean of per-token figures over the tokens that carry weight. */
+function meanWhere(figures: readonly Float32Array[], data: readonly Datum[]): number {
+  let sum = 0;
+  let count = 0;
+  for (const [i, d] of data.entries())
+    for (let t = 0; t < d.tokens.length; t++)
+      if (d.weights![t] !== 0) {
+        sum += figures[i]![t]!;
+        count++;
+      }
+  return count === 0 ? 0 : sum / count;
+}
+
+function sequenceTokens(example: Example): number {
+  return sequences(example.turns).reduce((sum, s) => sum + s.tokens.length, 0);
+}

@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import type { Attempt } from './attempt.ts';
+import { type StepMetrics, toJsonLine, toPrometheus } from './metrics.ts';
+import type { RunRecord } from './run-record.ts';
+import { candidatesFrom, keepingCandidates } from './synthetic.ts';
+import { progressBar, renderRun, secondsLeft, sparkline } from './view.ts';
+
+const run: RunRecord = {
+  id: 'r1',
+  agent: 'desk',
+  recipe: 'grpo',
+  settings: {},
+  base: 'b',
+  folder: 'f',
+  seed: 1,
+  steps: 4,
+  step: 2,
+  status: 'running',
+  reason: null,
+  budget: {},
+  spent: { seconds: 20, tokens: 10, money: 0 },
+  request: null,
+  owner: 'h:1',
+  heartbeatAt: 0,
+  createdAt: 0,
+};
+const steps: StepMetrics[] = [0, 1].map((step) => ({
+  step,
+  stage: 'grpo',
+  stageStep: step,
+  values: { reward_mean: 0.25 + step / 2, seconds: 10 },
+  taskTypes: { 'refund "x"': { reward: 0.5, success: 0.5, attempts: 2 } },
+}));
+
+describe('the terminal view', () => {
+  it('draws curves from low to high and a bar of the share done', () => {
+    expect(sparkline([0, 1, 2, 3, 4, 5, 6, 7], 8)).toBe('▁▂▃▄▅▆▇█');
+    expect(sparkline([0, 0, 7, 7], 2)).toBe('▁█');
+    expect(sparkline([5, 5], 10)).toBe('▁▁');
+    expect(progressBar(0.5, 4)).toBe('██░░');
+  });
+
+  it('says how far the run is and how long it will take', () => {
+    expect(secondsLeft(run, steps)).toBe(20);
+    const text = renderRun(run, steps, 80);
+    expect(text).toContain('2/4  grpo  20 s, 20 s left');
+    expect(text).toMatch(/reward +0\.750 {2}▁█/);
+    expect(text).toContain('refund "x" 50%');
+    expect(text).not.toContain('KL');
+  });
+});
+
+describe('exported metrics', () => {
+  it('have Prometheus names, a help line each, and escaped labels', () => {
+    const text = toPrometheus([{ id: 'r1', last: steps[1]! }]);
+    expect(text).toContain('# TYPE pawl_train_reward_mean gauge');
+    expect(text).toContain('pawl_train_reward_mean{run="r1",stage="grpo"} 0.75');
+    expect(text).toContain('pawl_train_step{run="r1",stage="grpo"} 2');
+    expect(text).toContain('pawl_train_task_type_success{run="r1",stage="grpo",task_type="refund \\"x\\""} 0.5');
+  });
+
+  it('are one JSON object a line', () => {
+    expect(JSON.parse(toJsonLine('r1', steps[0]!))).toMatchObject({ run: 'r1', step: 0, reward_mean: 0.25 });
+  });
+});
+
+describe('synthetic candidates', () => {
+  const attempt = (id: string, task: string, reward: number, text = id): Attempt => ({
+    id,
+    task,
+    taskType: 'x',
+    reward,
+    success: true,
+    version: 3,
+    turns: [],
+    messages: [{ role: 'user', content: text }],
+    seed: 9,
+  });
+
+  it('are the best attempts above 0.9, one per task, with their lineage', () => {
+    const got = candidatesFrom(
+      [attempt('a', 't1', 0.95), attempt('b', 't1', 1), attempt('c', 't2', 0.9), attempt('d', 't3', 1, 'b')],
+      { run: 'r' },
+    );
+    expect(got.map((c) => c.lineage.attempt)).toEqual(['b']);
+    expect(got[0]).toMatchObject({
+      origin: 'simulation',
+      lineage: { run: 'r', task: 't1', seed: 9, version: 3 },
+    });
+  });
+
+  it('are kept from whatever a source plays', async () => {
+    const groups = [[attempt('a', 't1', 0.95), attempt('b', 't1', 0)]];
+    const kept: string[] = [];
+    const source = keepingCandidates({ tasks: 1, play: async () => groups }, { run: 'r' }, (found) =>
+      kept.push(...found.map((c) => c.lineage.attempt)),
+    );
+    const engine = undefined as never;
+    expect(await source.play({ engine, model: 'm', tasks: [0], attempts: 2, seed: 1 })).toBe(groups);
+    expect(kept).toEqual(['a']);
+  });
+});
