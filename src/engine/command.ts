@@ -112,7 +112,6 @@ async function serveModels(options: EngineOptions): Promise<void> {
     // The parent is gone: so are we, at once, for nobody waits for an answer.
     if (child) process.on('disconnect', () => process.exit(0));
     if (child && !process.connected) process.exit(0);
-    notify({ kind: 'models', loaded: running.models.loaded() });
     notify({ kind: 'ready', url: running.url, port: running.port, socket: running.socket });
     if (!child) {
       const line = (name: string, value: string) => console.log(`  ${name.padEnd(10)}${value}`);

@@ -54,9 +54,13 @@ test('the engine answers over HTTP, dies, comes back with what it had, and goes 
     await engine.load('other', folder);
     const trained = await engine.forward('tiny', data);
 
-    const endless = engine.sample('tiny', [[1]], { maxTokens: 120, n: 64 });
+    let seen = () => {};
+    const firstToken = new Promise<void>((done) => {
+      seen = done;
+    });
+    const endless = engine.sample('tiny', [[1]], { maxTokens: 120, n: 64 }, { onToken: () => seen() });
     const lost = expect(endless).rejects.toMatchObject({ name: 'EngineError', retryable: true });
-    await new Promise((done) => setTimeout(done, 20));
+    await firstToken;
     process.kill(pid, 'SIGKILL');
     await lost;
     await until(() => !isAlive(pid));
