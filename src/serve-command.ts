@@ -2,7 +2,7 @@
 import { Command } from 'commander';
 import { pino } from 'pino';
 import { loadConfig } from './config.ts';
-import { type Serving, serve } from './serve.ts';
+import type { Serving } from './serve.ts';
 import { version } from './version.ts';
 
 export function serveCommand(): Command {
@@ -13,6 +13,7 @@ export function serveCommand(): Command {
     .action(async (options: { config?: string }) => {
       const config = await loadConfig(options);
       const log = pino({ level: process.env.PAWL_LOG ?? 'warn' }, pino.destination(2));
+      const { serve } = await import('./serve.ts'); // only here, so that other commands start faster
       const serving = await serve(config, log);
       announce(serving, config.agent, Object.entries(config.upstreams));
       await stopSignal();

@@ -11,6 +11,7 @@ import type { Logger } from 'pino';
 import { ensureAdminToken } from './api/admin.ts';
 import { createApi } from './api/api.ts';
 import { type Recorder, startRecorder } from './collect/recorder.ts';
+import { startUpkeep } from './collect/upkeep.ts';
 import type { Config } from './config.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { createKeyRing } from './gateway/keys.ts';
@@ -19,6 +20,7 @@ import { sendJson } from './gateway/openai-error.ts';
 import { connectUpstreams } from './gateway/upstreams.ts';
 import { watchKeys } from './gateway/watch-keys.ts';
 import { createKey, listKeys } from './store/keys.ts';
+import { lockHome } from './store/lock.ts';
 import { openStore, type Store } from './store/postgres.ts';
 import { version } from './version.ts';
 
@@ -35,8 +37,14 @@ export type Serving = {
 const drainMs = 30_000;
 
 export async function serve(config: Config, log: Logger): Promise<Serving> {
-  const store = await openStore({ home: config.home, databaseUrl: config.databaseUrl });
-  const closers: (() => Promise<void> | void)[] = [() => store.close()];
+  // With a database of one's own the folder still holds the journal, which has one writer.
+  const lock = config.databaseUrl === undefined ? null : await lockHome(config.home);
+  const closers: (() => Promise<void> | void)[] = [() => lock?.release()];
+  const store = await openStore({ home: config.home, databaseUrl: config.databaseUrl }).catch((error: unknown) => {
+    lock?.release();
+    throw error;
+  });
+  closers.push(() => store.close());
   const closeAll = async () => {
     for (const close of closers.reverse()) await close();
   };
@@ -48,7 +56,15 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
       journalBytes: config.record.journalMb * 1024 * 1024,
       log,
     });
-    closers.push(() => recorder.close());
+    const upkeep = startUpkeep(
+      store,
+      () => recorder.stats(),
+      (error) => log.warn({ err: error }, 'upkeep of the database waits'),
+    );
+    closers.push(
+      () => upkeep.close(),
+      () => recorder.close(),
+    );
 
     const admin = await ensureAdminToken(config.home);
     const isFirst = (await listKeys(store)).length === 0;

@@ -118,8 +118,10 @@ it('skips a torn tail and a flipped bit, loses no other record, and says so', as
     (ids) => ids.length >= 19,
   );
   expect(found.toSorted()).toEqual(acknowledged.filter((id) => id !== 'torn-10').toSorted());
-  const health = (await (await fetch(`${pawl.url}/healthz`)).json()) as { status: string; problems: string[] };
-  expect(health.status).toBe('degraded');
+  const health = await until(
+    async () => (await (await fetch(`${pawl.url}/healthz`)).json()) as { status: string; problems: string[] },
+    ({ status }) => status === 'degraded',
+  );
   expect(health.problems.join()).toMatch(/damaged journal records/);
   await store.close();
 });
