@@ -2,6 +2,7 @@
  * `pawl engine` serves a model from this machine; `pawl model inspect|convert|new` look at, rewrite and make checkpoint
  * folders. This file parses arguments and prints; the work is in process.ts, checkpoint.ts and their neighbours.
  */
+import { rmSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { availableParallelism, totalmem } from 'node:os';
 import { basename, resolve } from 'node:path';
@@ -110,9 +111,12 @@ async function serveModels(options: EngineOptions): Promise<void> {
     };
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop());
     // The parent is gone: so are we, at once, for nobody waits for an answer.
-    if (child) process.on('disconnect', () => process.exit(0));
-    if (child && !process.connected) process.exit(0);
-    notify({ kind: 'models', loaded: running.models.loaded() });
+    const leave = () => {
+      if (process.platform !== 'win32') rmSync(running.socket, { force: true });
+      process.exit(0);
+    };
+    if (child) process.on('disconnect', leave);
+    if (child && !process.connected) leave();
     notify({ kind: 'ready', url: running.url, port: running.port, socket: running.socket });
     if (!child) {
       const line = (name: string, value: string) => console.log(`  ${name.padEnd(10)}${value}`);

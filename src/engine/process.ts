@@ -9,6 +9,7 @@
  * outlives its parent. A first start that fails is the caller's error; later ones are tried again for ever.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { EngineError } from '../errors.ts';
 import type { Engine } from './engine.ts';
@@ -208,12 +209,14 @@ export async function startEngine(options: StartOptions = {}): Promise<EnginePro
       settle.fail(new EngineError('The engine was stopped.'));
       await remote.close();
       const running = child;
-      if (!running) return;
-      const gone = new Promise((done) => running.once('close', done));
-      running.kill('SIGTERM');
-      const force = setTimeout(() => running.kill('SIGKILL'), graceMs);
-      await gone;
-      clearTimeout(force);
+      if (running) {
+        const gone = new Promise((done) => running.once('close', done));
+        running.kill('SIGTERM');
+        const force = setTimeout(() => running.kill('SIGKILL'), graceMs);
+        await gone;
+        clearTimeout(force);
+      }
+      if (process.platform !== 'win32') await rm(socket, { force: true }); // one that was killed left it behind
     },
   };
 }

@@ -2,8 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { stepCountIs, streamText, tool } from 'ai';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { echoEngine, writeEchoCheckpoint } from './fixtures/echo-engine.ts';
 import { writeModel } from './fixtures/write-model.ts';
 import { createOnnxEngine } from './onnx/engine.ts';
@@ -56,10 +59,30 @@ const raw = (path: string, body: unknown, headers: Record<string, string> = {}) 
     body: typeof body === 'string' ? body : JSON.stringify(body),
   });
 
-/** The data lines of an event stream, parsed; the last is the string [DONE]. */
-async function events(response: Response): Promise<any[]> {
+type Logprobs = { readonly content: readonly unknown[] } | null;
+type Choice = {
+  readonly index: number;
+  readonly text: string;
+  readonly message: { readonly content: string };
+  readonly delta: { readonly content?: string };
+  readonly finish_reason: string | null;
+  readonly logprobs: Logprobs;
+  readonly token_ids?: readonly number[];
+  readonly prompt_token_ids?: readonly number[];
+};
+type Answer = {
+  readonly choices: readonly Choice[];
+  readonly usage: { readonly completion_tokens: number };
+  readonly prompt_token_ids?: readonly number[];
+};
+
+const answerOf = async (response: Response) => (await response.json()) as Answer;
+
+/** The chunks of an event stream, which must end with [DONE]. */
+async function events(response: Response): Promise<Answer[]> {
   const lines = (await response.text()).split('\n\n').filter((line) => line !== '');
-  return lines.map((line) => line.slice('data: '.length)).map((data) => (data === '[DONE]' ? data : JSON.parse(data)));
+  expect(lines.pop()).toBe('data: [DONE]');
+  return lines.map((line) => JSON.parse(line.slice('data: '.length)) as Answer);
 }
 
 describe('chat completions', () => {
@@ -204,7 +227,7 @@ describe('chat completions', () => {
     const chunks = await events(
       await raw('/v1/chat/completions', { model: 'echo', messages, logprobs: true, max_tokens: 2, stream: true }),
     );
-    expect(chunks.flatMap((chunk) => chunk.choices?.[0]?.logprobs?.content ?? [])).toEqual(
+    expect(chunks.flatMap((chunk) => chunk.choices[0]?.logprobs?.content ?? [])).toEqual(
       answer.choices[0]!.logprobs!.content,
     );
   });
@@ -216,31 +239,28 @@ describe('return_token_ids, in the shape of vLLM', () => {
 
   test('chat: the prompt at the top, the answer in its choice, the end token included', async () => {
     reply = (_, attempt) => `é ${attempt}`;
-    const body: any = await (
-      await raw('/v1/chat/completions', { model: 'echo', messages, return_token_ids: true })
-    ).json();
+    const body = await answerOf(await raw('/v1/chat/completions', { model: 'echo', messages, return_token_ids: true }));
     expect(body.prompt_token_ids).toEqual(prompt());
-    expect(body.choices[0].token_ids.slice(0, -1)).toEqual(answer().slice(0, -1));
-    expect(body.choices[0].token_ids).toHaveLength(5);
+    expect(body.choices[0]!.token_ids!.slice(0, -1)).toEqual(answer().slice(0, -1));
+    expect(body.choices[0]!.token_ids).toHaveLength(5);
   });
 
   test('chat stream: the prompt in the first chunk only, every token of the answer exactly once', async () => {
     reply = (_, attempt) => `é ${attempt}`;
     const request = { model: 'echo', messages, return_token_ids: true, stream: true };
     const chunks = await events(await raw('/v1/chat/completions', request));
-    expect(chunks.at(-1)).toBe('[DONE]');
-    expect(chunks[0].prompt_token_ids).toEqual(prompt());
-    expect(chunks.slice(1, -1).some((chunk) => 'prompt_token_ids' in chunk)).toBe(false);
-    const tokens = chunks.flatMap((chunk) => chunk.choices?.[0]?.token_ids ?? []);
+    expect(chunks[0]!.prompt_token_ids).toEqual(prompt());
+    expect(chunks.slice(1).some((chunk) => 'prompt_token_ids' in chunk)).toBe(false);
+    const tokens = chunks.flatMap((chunk) => chunk.choices[0]?.token_ids ?? []);
     expect(tokens.slice(0, -1)).toEqual(answer().slice(0, -1));
     expect(tokens).toHaveLength(5);
   });
 
   test('completions: both inside each choice', async () => {
-    const body: any = await (
-      await raw('/v1/completions', { model: 'echo', prompt: ['ab', 'c'], n: 2, return_token_ids: true })
-    ).json();
-    expect(body.choices.map((c: any) => [c.index, c.text, c.prompt_token_ids])).toEqual([
+    const body = await answerOf(
+      await raw('/v1/completions', { model: 'echo', prompt: ['ab', 'c'], n: 2, return_token_ids: true }),
+    );
+    expect(body.choices.map((c) => [c.index, c.text, c.prompt_token_ids])).toEqual([
       [0, 'Hello 0', tokenizer().encode('ab')],
       [1, 'Hello 1', tokenizer().encode('ab')],
       [2, 'Hello 0', tokenizer().encode('c')],
@@ -348,6 +368,32 @@ describe('what cannot be honoured is refused in the shape of OpenAI', () => {
   });
 });
 
+test('the AI SDK calls tools and streams', async () => {
+  const provider = createOpenAICompatible({ name: 'pawl', baseURL: `${server.url}/v1`, includeUsage: true });
+  reply = (prompt) => (prompt.includes('<tool_response>') ? 'It was sent.' : `<think>\nLook.\n</think>\n\n${call}`);
+  const asked: unknown[] = [];
+  const stream = streamText({
+    model: provider('echo'),
+    prompt: 'Where is order 12?',
+    temperature: 0,
+    stopWhen: stepCountIs(3),
+    tools: {
+      find_order: tool({
+        description: 'Finds an order.',
+        inputSchema: z.object({ id: z.string() }),
+        execute: async (input) => {
+          asked.push(input);
+          return { status: 'sent' };
+        },
+      }),
+    },
+  });
+  expect(await stream.text).toBe('It was sent.');
+  expect(asked).toEqual([{ id: '12' }]);
+  expect((await stream.steps)[0]!.reasoningText).toBe('Look.');
+  expect((await stream.totalUsage).outputTokens).toBeGreaterThan(10);
+});
+
 test('a client that goes away stops the work', async () => {
   let open = () => {};
   gate = new Promise((done) => {
@@ -425,34 +471,33 @@ describe('with the embedded engine', () => {
     });
 
   test('the stream and the whole answer are the same tokens and the same text', async () => {
-    const whole: any = await (await ask({ logprobs: true })).json();
+    const whole = await answerOf(await ask({ logprobs: true }));
     const chunks = await events(await ask({ stream: true, stream_options: { include_usage: true } }));
-    expect(chunks.pop()).toBe('[DONE]');
-    expect(chunks.at(-1).usage).toEqual(whole.usage);
-    expect(chunks[0].prompt_token_ids).toEqual(whole.prompt_token_ids);
+    expect(chunks.at(-1)!.usage).toEqual(whole.usage);
+    expect(chunks[0]!.prompt_token_ids).toEqual(whole.prompt_token_ids);
     for (const { index, message, token_ids: tokens, finish_reason: finish, logprobs } of whole.choices) {
-      const own = chunks.flatMap((chunk) => chunk.choices.filter((choice: any) => choice.index === index));
-      expect(own.map((choice: any) => choice.delta.content ?? '').join('')).toBe(message.content);
-      expect(own.flatMap((choice: any) => choice.token_ids ?? [])).toEqual(tokens);
-      expect(own.at(-1).finish_reason).toBe(finish);
-      expect(logprobs.content).toHaveLength(tokens.length);
+      const own = chunks.flatMap((chunk) => chunk.choices.filter((choice) => choice.index === index));
+      expect(own.map((choice) => choice.delta.content ?? '').join('')).toBe(message.content);
+      expect(own.flatMap((choice) => choice.token_ids ?? [])).toEqual(tokens);
+      expect(own.at(-1)!.finish_reason).toBe(finish);
+      expect(logprobs!.content).toHaveLength(tokens!.length);
     }
-    expect(new Set(whole.choices.map((choice: any) => choice.token_ids.join())).size).toBe(3);
+    expect(new Set(whole.choices.map((choice) => choice.token_ids!.join())).size).toBe(3);
   });
 
   test('stop strings end the generation itself', async () => {
-    const free: any = await (await ask({ n: 1, temperature: 0 })).json();
-    const text: string = free.choices[0].message.content;
+    const free = await answerOf(await ask({ n: 1, temperature: 0 }));
+    const text: string = free.choices[0]!.message.content;
     const stop = [...text].at(Math.floor([...text].length / 2))!;
-    const cut: any = await (await ask({ n: 1, temperature: 0, stop })).json();
-    expect(cut.choices[0].message.content).toBe(text.slice(0, text.indexOf(stop)));
-    expect(cut.choices[0].finish_reason).toBe('stop');
+    const cut = await answerOf(await ask({ n: 1, temperature: 0, stop }));
+    expect(cut.choices[0]!.message.content).toBe(text.slice(0, text.indexOf(stop)));
+    expect(cut.choices[0]!.finish_reason).toBe('stop');
     expect(cut.usage.completion_tokens).toBeLessThan(free.usage.completion_tokens);
   });
 });
 
 test('health and models say what is loaded and how much memory is held', async () => {
-  const health = (await (await fetch(`${server.url}/health`)).json()) as any;
+  const health = (await (await fetch(`${server.url}/health`)).json()) as { memory: { rss: number } };
   expect(health).toMatchObject({ status: 'ok', pid: process.pid, models: [{ name: 'echo', context: 1024 }] });
   expect(health.memory.rss).toBeGreaterThan(1_000_000);
   const list = await client.models.list();

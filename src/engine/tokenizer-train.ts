@@ -123,7 +123,10 @@ function learnMerges(counts: ReadonlyMap<string, number>, tokens: string[], limi
   const change = (left: number, right: number, by: number, word: number) => {
     const key = keyOf(left, right);
     let pair = pairs.get(key);
-    if (!pair) pairs.set(key, (pair = { left, right, count: 0, words: new Set() }));
+    if (!pair) {
+      pair = { left, right, count: 0, words: new Set() };
+      pairs.set(key, pair);
+    }
     pair.count += by;
     if (by > 0) pair.words.add(word);
     if (pair.count === 0) pairs.delete(key);

@@ -115,7 +115,10 @@ describe('streaming', () => {
 
   test('joined, the pieces are the decoded text for any ids, valid text or not', () => {
     let state = 1;
-    const random = () => (state = (state * 48271) % 2147483647) / 2147483647;
+    const random = () => {
+      state = (state * 48271) % 2147483647;
+      return state / 2147483647;
+    };
     const stream = tokenizer.stream();
     const tokens = Array.from({ length: 500 }, () => Math.floor(random() * 290)); // 280–289 do not exist
     expect(tokens.map((token) => stream.push(token)).join('') + stream.end()).toBe(tokenizer.decode(tokens));

@@ -85,7 +85,7 @@ export class Decoder {
     threads: number,
   ): Promise<Decoder> {
     checkWeights(config, weights);
-    const session = await createSession(decodeGraph(config), 'decode', { threads });
+    const session = await createSession(decodeGraph(config), 'decode', { threads, spin: false });
     return new Decoder(config, arrange(config, weights), session, threads);
   }
 
@@ -305,7 +305,7 @@ export class Decoder {
   /** Logprob of each token after the first, from the hidden states [token, d], a bounded piece of logits at a time. */
   async #promptLogprobs(tokens: Int32Array, hidden: Float32Array): Promise<Float32Array> {
     const { vocab_size: vocabulary, hidden_size: d } = this.config;
-    this.#head ??= await createSession(headGraph(this.config), 'head', { threads: this.#threads });
+    this.#head ??= await createSession(headGraph(this.config), 'head', { threads: this.#threads, spin: false });
     const logprobs = new Float32Array(tokens.length).fill(Number.NaN);
     const head = headName(this.config);
     const most = Math.max(2, Math.floor(PIECE_LOGITS / vocabulary));

@@ -71,6 +71,23 @@ test('calls made without waiting run in the order they were made', () =>
     expect(losses[1]).toBeLessThan(losses[0]!);
   }));
 
+test('a sample asked for after a step sees the step, and does not wait for gradients', () =>
+  using(create(), async (engine) => {
+    await engine.load('m', folder);
+    const before = await engine.sample('m', [[1, 2]], { maxTokens: 2 });
+    const data = Array.from({ length: 100 }, () => ({ tokens: Array(40).fill(1), targets: Array(40).fill(2) }));
+    const step = engine.optimStep('m', { learningRate: 0.1 });
+    let ended = 0;
+    const forwards = Array.from({ length: 40 }, async () => {
+      await engine.forward('m', data);
+      ended++;
+    });
+    const [after] = await engine.sample('m', [[1, 2]], { maxTokens: 1 });
+    expect(ended).toBeLessThan(40);
+    expect(after!.version).toBe(before[0]!.version + 1);
+    await Promise.all([step, ...forwards]);
+  }));
+
 test('a failed call does not hold up the next', () =>
   using(create(), async (engine) => {
     await engine.load('m', folder);

@@ -54,6 +54,8 @@ type Entry = {
     | { readonly kind: 'snapshot'; readonly weights: Weights; readonly version: number };
   /** The last training call; the next begins when it has ended, well or not. */
   turn: Promise<unknown>;
+  /** The last step: sampling waits for it and for nothing else, so answers do not wait for gradients. */
+  stepped: Promise<unknown>;
   sampling: Sampling | undefined;
 };
 
@@ -183,13 +185,17 @@ export function createOnnxEngine(options: OnnxEngineOptions = {}): Engine {
     async optimStep(model, adam) {
       const entry = entryOf(model);
       const trainer = trainerOf(entry);
-      return await inTurn(entry, () => trainer.optimStep(adam));
+      const step = inTurn(entry, () => trainer.optimStep(adam));
+      entry.stepped = entry.turn;
+      return await step;
     },
 
     async sample(model, prompts, params, sampleOptions = {}) {
       const entry = entryOf(model);
-      // In turn, so that a step under way is finished before its weights are copied; the sampling itself overlaps.
-      const sampling = await inTurn(entry, () => acquireSampler(entry));
+      await entry.stepped;
+      if (entryOf(model) !== entry)
+        throw new EngineError(`${model} was replaced by another model before it could answer.`);
+      const sampling = acquireSampler(entry);
       try {
         const sampler = await sampling.sampler;
         return await sampler.sample(prompts, params, sampleOptions);
@@ -218,6 +224,7 @@ export function createOnnxEngine(options: OnnxEngineOptions = {}): Engine {
             decodeText,
             model: frozen,
             turn: Promise.resolve(),
+            stepped: Promise.resolve(),
             sampling: undefined,
           };
           entries.set(name, made);
@@ -290,6 +297,7 @@ async function loadEntry(
     decodeText: tokenizer === undefined ? undefined : (tokens) => tokenizer.decode(tokens, { skipSpecial: false }),
     model: { kind: 'trainable', trainer },
     turn: Promise.resolve(),
+    stepped: Promise.resolve(),
     sampling: undefined,
   };
 }

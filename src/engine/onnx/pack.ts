@@ -1,7 +1,7 @@
 /**
  * Lays training data of different lengths out in rectangles. A batch is `rows` × `length` tokens; a row holds several
  * sequences one after another when they fit, kept apart by the attention mask. Lengths are sorted, so a batch is as wide as
- * its own longest sequence and no wider, and batches are small enough that activations stay near the processor: gradients
+ * its own longest sequence and no wider, and batches are small, which bounds the memory of activations: gradients
  * are sums, so many small batches give what one large one would.
  */
 import type { Datum, Loss } from '../engine.ts';
