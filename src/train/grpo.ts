@@ -50,17 +50,17 @@ export type GrpoSettings = {
 
 /** Rates are for small models trained in full, as the embedded engine does; large ones with LoRA want 1e-5 … 4e-5. */
 export const grpoDefaults: GrpoSettings = {
-  steps: 60,
-  tasksPerStep: 12,
+  steps: 90,
+  tasksPerStep: 20,
   attempts: 8,
   updates: 1,
   credit: { kind: 'attempt' },
   clip: clipBounds(),
   truncate: 2,
   kl: klDefault,
-  entropy: 0.001,
+  entropy: 0.01,
   lengthNormaliser: 32,
-  schedule: { peak: 3e-4, shape: 'linear', warmup: 0.05, floor: 0.2 },
+  schedule: { peak: 4e-4, shape: 'linear', warmup: 0.05, floor: 0.2 },
   adam: { beta1: 0.9, beta2: 0.95, gradClipNorm: 1 },
   tokensPerAttempt: 200,
 };
