@@ -152,12 +152,12 @@ function load(): void {
     const tick = () => {
       const now = performance.now();
       while (due <= now && due < end) {
-        send(() => {
-          if (open === 0 && performance.now() >= end) report();
-        });
+        send(() => {});
         due += 1000 / order.rate!;
       }
       if (due < end) setTimeout(tick, Math.max(0, due - performance.now()));
+      else if (open > 0) setTimeout(tick, 5);
+      else report();
     };
     tick();
   });

@@ -24,6 +24,8 @@ export type PumpOptions = {
   readonly windowBytes?: number;
   readonly batchEntries?: number;
   readonly batchBytes?: number;
+  /** Entries are gathered this long for one batch: a statement costs nearly the same for one as for fifty. */
+  readonly gatherMs?: number;
   readonly cursorEveryMs?: number;
   /** First and longest wait before trying the sink again. */
   readonly backoffMs?: readonly [number, number];
@@ -62,7 +64,8 @@ const REJECT_AFTER = 5;
 export async function startPump(options: PumpOptions): Promise<Pump> {
   const { journal } = options;
   const windowBytes = options.windowBytes ?? 32 * 1024 * 1024;
-  const batchEntries = options.batchEntries ?? 500;
+  const batchEntries = options.batchEntries ?? 1000;
+  const gatherMs = options.gatherMs ?? 100;
   const batchBytes = options.batchBytes ?? 4 * 1024 * 1024;
   const cursorEveryMs = options.cursorEveryMs ?? 1000;
   const [firstBackoff, longestBackoff] = options.backoffMs ?? [100, 5000];
@@ -91,6 +94,15 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
     return null;
   }
 
+  const isFirst = (item: Waiting | undefined, { segment, offset }: Position): boolean =>
+    item !== undefined && item.start.segment === segment && item.start.offset === offset;
+
+  /** Less than a batch, and nothing on disk that has to be caught up with. */
+  function fewWaiting(): boolean {
+    const next = pending();
+    return next === null || (isFirst(window[head], next.from) && window.length - head < batchEntries);
+  }
+
   async function nextBatch(): Promise<Batch | null> {
     const next = pending();
     if (next === null) return null;
@@ -99,9 +111,7 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
       evict(late);
     }
     const first = window[head];
-    if (first !== undefined && first.start.segment === next.from.segment && first.start.offset === next.from.offset) {
-      return fromMemory();
-    }
+    if (isFirst(first, next.from)) return fromMemory();
     const limit =
       first !== undefined && first.start.segment === next.from.segment && first.start.offset > next.from.offset
         ? first.start.offset
@@ -291,6 +301,7 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
       if (batch.entries.length > 0 && !(await deliver(sink, batch.entries))) break;
       position = batch.end;
       await save(false);
+      if (fewWaiting()) await pause(gatherMs);
     }
     await save(true);
     await sink?.close();

@@ -4,6 +4,7 @@
  * few milliseconds. Started by recorder.ts through recorder-boot.js; nothing else imports it.
  */
 import { readFile } from 'node:fs/promises';
+import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Exchange } from './exchange.ts';
@@ -29,6 +30,8 @@ import { uuidv7 } from './uuid.ts';
 /** How long the event loop may be held by parsing before disk and database get their turn. */
 const SLICE_MS = 5;
 const REPORT_MS = 250;
+/** Answering comes first: where processors are short, recording waits in its queue. */
+const NICENESS = 10;
 /** Acknowledgements wait this long for company: each one interrupts the thread that answers requests. */
 const ACKNOWLEDGE_MS = 10;
 const THREAD_MEMORY_MS = 60 * 60 * 1000;
@@ -41,6 +44,9 @@ const options = workerData as WorkerData;
 const port = parentPort;
 if (port === null) throw new Error('recorder-worker.ts runs as a worker thread of recorder.ts, not by itself.');
 const post = (message: FromWorker) => port.postMessage(message);
+
+// On Linux priority belongs to the thread; elsewhere it would slow the whole process.
+if (process.platform === 'linux') setPriority(NICENESS);
 
 const journal = await openJournal({
   folder: join(options.home, 'journal'),

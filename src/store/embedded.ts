@@ -28,6 +28,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:net';
+import { setPriority } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -53,6 +54,7 @@ export type EmbeddedOptions = {
 const logLimit = 4 * 1024 * 1024;
 const startLimitMs = 120_000; // crash recovery of a large journal takes its time
 const watchMs = 500;
+const niceness = 5;
 const role = 'pawl';
 
 /**
@@ -297,6 +299,8 @@ const launch = async (
     failure = error;
   });
   child.unref();
+  // Answering comes first: where processors are short, the database waits for the gateway and not the other way round.
+  if (child.pid !== undefined) setPriority(child.pid, niceness);
   const end = Date.now() + startLimitMs;
   for (;;) {
     const said = () => readFileSync(paths.log, 'utf8').slice(logStart);
