@@ -50,7 +50,7 @@ export function datasetLines(dataset: Dataset, terminal: Pick<Terminal, 'columns
 
 type RunOptions = CommonOptions & {
   readonly agent?: string;
-  readonly since: Date;
+  readonly since?: Date;
   readonly until?: Date;
   readonly seed: number;
 };
@@ -58,12 +58,7 @@ type RunOptions = CommonOptions & {
 const run = withConfigOption(new Command('run'))
   .description('Score a window and make a dataset of what passes the gates. The same selection is not made twice.')
   .option('--agent <name>', 'whose (default: the agent of the settings)')
-  .option(
-    '--since <time>',
-    'started after: 2h, 3d, or 2026-01-31',
-    (text: string) => parseMoment(text),
-    parseMoment('7d'),
-  )
+  .option('--since <time>', 'started after: 2h, 3d, or 2026-01-31 (default: 7d)', (text: string) => parseMoment(text))
   .option('--until <time>', 'started before (default: now)', (text: string) => parseMoment(text))
   .option('--seed <n>', 'draws among equals', wholeNumber(0, 2 ** 31 - 1), 0)
   .option('--json', 'the dataset as one JSON object')
@@ -71,7 +66,7 @@ const run = withConfigOption(new Command('run'))
   .action((options: RunOptions) =>
     withHome(options, 'existing', async ({ store, config, terminal }) => {
       const now = new Date();
-      const { since, until = now, seed } = options;
+      const { since = parseMoment('7d'), until = now, seed } = options;
       const window = { agent: options.agent ?? config.agent, spec: defaultReward, since, until, now };
       await scoreWindow(store, window);
       const dataset = await curateWindow(store, config.home, { ...window, seed });

@@ -157,8 +157,8 @@ const duplicates: SetGate = {
 export function userLimit(rowsPerUser: readonly number[], share: number): number {
   const largest = rowsPerUser.reduce((a, b) => Math.max(a, b), 0);
   const kept = (limit: number) => rowsPerUser.reduce((sum, rows) => sum + Math.min(rows, limit), 0);
-  // What one user may have grows slower than what is kept shrinks, so one search finds where it is too much. The small
-  // addition is for products such as 0.29 × 100, which come out just below 29.
+  // limit / kept(limit) never falls as the limit grows, so halving finds where it becomes too much. The small addition is
+  // for products such as 0.29 × 100, which come out just below 29.
   let fits = 1;
   let tooMuch = largest + 1;
   while (tooMuch - fits > 1) {

@@ -13,7 +13,7 @@ import type { Score } from './score.ts';
 type RunOptions = CommonOptions & {
   readonly agent?: string;
   readonly origin: Origin;
-  readonly since: Date;
+  readonly since?: Date;
   readonly until?: Date;
 };
 
@@ -24,19 +24,14 @@ const run = withConfigOption(new Command('run'))
   .description('Score the conversations of a window; those whose evidence has not changed are left alone.')
   .option('--agent <name>', 'whose (default: the agent of the settings)')
   .addOption(new Option('--origin <origin>', 'of which origin').choices(origins).default('production'))
-  .option(
-    '--since <time>',
-    'started after: 2h, 3d, or 2026-01-31',
-    (text: string) => parseMoment(text),
-    parseMoment('7d'),
-  )
+  .option('--since <time>', 'started after: 2h, 3d, or 2026-01-31 (default: 7d)', (text: string) => parseMoment(text))
   .option('--until <time>', 'started before (default: now)', (text: string) => parseMoment(text))
   .option('--json', 'the counts as one JSON object')
   .addHelpText('after', '\nExample:\n  pawl score run --since 1d')
   .action((options: RunOptions) =>
     withHome(options, 'existing', async ({ store, config, terminal }) => {
       const now = new Date();
-      const { since, until = now, origin } = options;
+      const { since = parseMoment('7d'), until = now, origin } = options;
       const agent = options.agent ?? config.agent;
       const counts = await scoreWindow(store, { agent, spec: defaultReward, since, until, origin, now });
       const days = { from: dayOf(since), to: dayOf(until) };
