@@ -25,7 +25,7 @@ const message = z.discriminatedUnion('role', [
   z.strictObject({
     role: z.literal('assistant'),
     content: z.string().nullable(),
-    tool_calls: z.array(toolCall).optional(),
+    tool_calls: z.array(toolCall).exactOptional(),
   }),
   z.strictObject({ role: z.literal('tool'), tool_call_id: z.string(), content: z.string() }),
 ]);
@@ -51,7 +51,12 @@ const answer = z.strictObject({
   release: z.string(),
   /** As the server tokenised and sampled them. Only the model that wrote them may learn from them as they are. */
   exact: z
-    .strictObject({ model: z.string(), prompt: tokens, completion: tokens, logprobs: z.array(z.number()).optional() })
+    .strictObject({
+      model: z.string(),
+      prompt: tokens,
+      completion: tokens,
+      logprobs: z.array(z.number()).exactOptional(),
+    })
     .optional(),
 });
 export type RowAnswer = z.infer<typeof answer>;

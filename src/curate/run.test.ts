@@ -219,3 +219,41 @@ test('an agent whose name is no file name is refused', async () => {
   const store = await withStore();
   await expect(curateWindow(store, newHome(), { ...window, agent: '../desk' })).rejects.toThrow(/letters, digits/);
 });
+
+test('a window of an hour costs the same however much was recorded before and after', async () => {
+  const store = await withStore({ poolSize: 1 });
+  const home = newHome();
+  const day = 86_400_000;
+  // 30 days of 100 conversations, a signal each; the window holds 10 of them.
+  const entries = Array.from({ length: 3000 }, (_, i) => {
+    const id = `c${i}`;
+    const startedAt = noon - 15 * day + Math.floor(i / 100) * day + Math.floor((i % 100) / 10) * 3_600_000;
+    return [entry.turn({ trajectory: id, user: 'ann', startedAt }), resolved(id)];
+  });
+  await giveConsent(store, 'desk', 'ann', new Date(noon - 20 * day));
+  await writeEntries(store, entries.flat());
+  const hour = { ...window, since: new Date(noon), until: new Date(noon + 3_600_000) };
+  const month = { ...window, since: new Date(noon - 20 * day), until: new Date(noon + 20 * day) };
+  expect(await scoreWindow(store, month)).toMatchObject({ trajectories: 3000, scored: 3000 });
+  await store.pool.query('analyze');
+
+  const readsOf = async () => {
+    await store.pool.query('select pg_stat_force_next_flush()');
+    const found = await store.pool.query<{ name: string; reads: number; scanned: number }>(
+      `select relname as name, coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) as reads, coalesce(seq_tup_read, 0) as scanned
+       from pg_stat_user_tables where schemaname = 'pawl' and relname ~ '^(trajectories|turns)_2|^signals$|^scores$'`,
+    );
+    return new Map(found.rows.map((row) => [row.name, row]));
+  };
+  const before = await readsOf();
+  expect(await scoreWindow(store, hour)).toMatchObject({ trajectories: 10, unchanged: 10 });
+  expect(await curateWindow(store, home, { ...hour, settings: { maxUserShare: 1 } })).toMatchObject({ rows: 1 }); // all ask the same
+  const after = await readsOf();
+  for (const [name, { reads, scanned }] of after) {
+    const more = reads - (before.get(name)?.reads ?? 0);
+    if (/^(signals|scores)$/.test(name)) {
+      expect(scanned, `${name} was scanned`).toBe(before.get(name)?.scanned);
+      expect(more, `rows of ${name} read`).toBeLessThanOrEqual(2 * 10 * 3);
+    } else if (!/_202605(2[0-7])$/.test(name)) expect(more, `rows of ${name} read`).toBe(0);
+  }
+});
