@@ -26,8 +26,13 @@ const score: Score & { total: number } = {
 };
 const given = { now: 'given', givenAt: new Date(noon - 1) } as const;
 const seen = (fields: Partial<Seen> = {}): Seen => ({ trajectory: trajectory(), consentNow: given, score, ...fields });
+const scored = (of: typeof turns, fields: Partial<Score> = {}) => ({
+  ...score,
+  turns: of.map(({ id }) => ({ turn: id, value: null, parts: {} })),
+  ...fields,
+});
 const whole = (of = turns, fields: Partial<Whole> = {}): Whole => ({
-  ...seen(),
+  ...seen({ score: scored(of) }),
   trajectory: trajectory({ turns: of.length }),
   turns: of,
   made: makeRow(of, score),
@@ -73,7 +78,7 @@ describe('the gates', () => {
   });
 
   test('pass exactly what the limits allow', () => {
-    expect(stopped(whole(turns, { score: { ...score, total: 0.7, measured: 0.5 } }))).toBeNull();
+    expect(stopped(whole(turns, { score: scored(turns, { total: 0.7, measured: 0.5 }) }))).toBeNull();
     expect(stopped(whole(broken(0, { latencyMs: 30_000 })))).toBeNull();
     expect(stopped(whole(broken(0, { latencyMs: 30_001 })))).toBe('latency: an answer over 30 s');
   });
@@ -83,6 +88,7 @@ describe('the gates', () => {
     expect(stopped(whole(finish('length')))).toBe('complete: cut at the token limit');
     expect(stopped(whole(finish(null)))).toBe('complete: no proper end');
     expect(stopped(whole(turns.slice(0, 1)))).toBe('complete: ends in a tool call');
+    expect(stopped(whole(turns, { score: scored(turns.slice(1)) }))).toBe('complete: went on after it was scored');
     expect(stopped(whole(broken(1, { choices: [] })))).toBe('complete: a turn without an answer');
     expect(stopped(whole(broken(1, { endpoint: 'completions' })))).toBe('complete: not a chat');
   });

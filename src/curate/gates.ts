@@ -80,9 +80,10 @@ const latency: Gate<Whole> = {
 /** It came to an end: the last answer is whole and waits for nothing. */
 const complete: Gate<Whole> = {
   name: 'complete',
-  reason: ({ trajectory, turns, made }) => {
-    // The row counts a turn that is still on its way; next time it will be there.
+  reason: ({ trajectory, turns, score: found, made }) => {
+    // The row counts a turn that is still on its way, or one came after scoring; next time both will be there.
     if (turns.length !== trajectory.turns) return 'turns are missing';
+    if (turns.length !== found?.turns.length) return 'went on after it was scored';
     if (made.kind === 'refused') return made.reason;
     const last = turns.findLast(({ endpoint }) => endpoint === 'chat')?.choices[0];
     if (last?.finishReason === 'length') return 'cut at the token limit';
