@@ -2,6 +2,7 @@
 import { type ColumnType, type Selectable, sql } from 'kysely';
 import type { PartScore, Score, TurnScore } from '../score/score.ts';
 import { type Store, storeError } from './postgres.ts';
+import { storableJson } from './record.ts';
 import type { Day } from './tables.ts';
 import { type Placed, placedKey } from './window.ts';
 
@@ -52,7 +53,7 @@ export const saveScores = async (store: Store, scores: readonly Score[]): Promis
          total double precision, measured double precision, parts jsonb, turns jsonb, at double precision)
        on conflict (trajectory, agent, day, spec) do update set evidence = excluded.evidence, total = excluded.total,
          measured = excluded.measured, parts = excluded.parts, turns = excluded.turns, at = excluded.at`,
-      [JSON.stringify(scores)],
+      [storableJson(JSON.stringify(scores))],
     )
     .catch((error) => {
       throw storeError(error, 'Writing scores');
