@@ -3,9 +3,11 @@ import { Command } from 'commander';
 import { trajectoriesCommand } from './collect/command.ts';
 import { consentCommand } from './collect/consent-command.ts';
 import { explain } from './command.ts';
+import { curateCommand, datasetsCommand } from './curate/command.ts';
 import { doctorCommand } from './doctor.ts';
 import { engineCommands } from './engine/command.ts';
 import { keysCommand } from './gateway/command.ts';
+import { scoreCommand } from './score/command.ts';
 import { serveCommand } from './serve-command.ts';
 import { trainCommands } from './train/command.ts';
 import { version } from './version.ts';
@@ -18,6 +20,9 @@ const program = new Command('pawl')
   .addCommand(trajectoriesCommand())
   .addCommand(keysCommand())
   .addCommand(consentCommand())
+  .addCommand(scoreCommand())
+  .addCommand(curateCommand())
+  .addCommand(datasetsCommand())
   .addCommand(doctorCommand());
 for (const command of [...engineCommands(), ...trainCommands()]) program.addCommand(command);
 

@@ -97,3 +97,22 @@ export const listConsents = async (
     });
   return rows.map(recordOf);
 };
+
+/** What these users of an agent say now, by user id. Who never said anything is not in it. */
+export const readConsentsOf = async (
+  store: Store,
+  agent: string,
+  users: readonly string[],
+): Promise<Map<string, ConsentRecord>> => {
+  if (users.length === 0) return new Map();
+  const rows = await store.db
+    .selectFrom('consent')
+    .selectAll()
+    .where('agent', '=', agent)
+    .where((where) => where('user_id', '=', where.fn.any(where.val(users))))
+    .execute()
+    .catch((error) => {
+      throw storeError(error, 'Reading consent');
+    });
+  return new Map(rows.map((row) => [row.user_id, recordOf(row)]));
+};

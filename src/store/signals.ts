@@ -7,7 +7,7 @@ import type { Signal } from '../collect/signal.ts';
 import { type Store, storeError } from './postgres.ts';
 import type { SignalsTable } from './tables.ts';
 
-const signalOf = (row: Selectable<SignalsTable>): Signal => ({
+export const signalOf = (row: Selectable<SignalsTable>): Signal => ({
   id: row.id,
   identity: row.identity,
   agent: row.agent,

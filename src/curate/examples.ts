@@ -1,0 +1,47 @@
+/**
+ * A dataset's rows as examples for whoever trains: one per thread. Neutral on purpose: words always, exact tokens where
+ * every answer has them. Which of the two a trainer takes is its own business (curate knows no tokenizer); tokens are only
+ * right for the model that wrote them.
+ */
+import type { Row, RowMessage, RowTool, Thread } from './row.ts';
+
+export type ExactTurn = {
+  readonly model: string;
+  readonly prompt: readonly number[];
+  readonly completion: readonly number[];
+  readonly logprobs?: readonly number[];
+};
+
+export type CuratedExample = {
+  /** The trajectory, and `#2`, `#3`, … for its further threads. */
+  readonly id: string;
+  readonly taskType: string;
+  /** Score of the whole conversation, 0–1. */
+  readonly quality: number;
+  /** Up to and with the last answer. */
+  readonly messages: readonly RowMessage[];
+  readonly tools: readonly RowTool[];
+  /** Which messages the agent wrote, and what each was worth; other assistant messages were there before. */
+  readonly answers: readonly { readonly at: number; readonly score: number | null }[];
+  /** One per answer; null when any of them lacks its tokens. */
+  readonly exact: readonly ExactTurn[] | null;
+};
+
+const exactOf = ({ answers }: Thread): ExactTurn[] | null => {
+  const all = answers.flatMap(({ exact }) => exact ?? []);
+  return all.length === answers.length
+    ? all.map(({ logprobs, ...rest }) => ({ ...rest, ...(logprobs && { logprobs }) }))
+    : null;
+};
+
+export function examplesOf(row: Row): CuratedExample[] {
+  return row.threads.map((thread, i) => ({
+    id: i === 0 ? row.trajectory : `${row.trajectory}#${i + 1}`,
+    taskType: row.taskType ?? 'unknown',
+    quality: row.score,
+    messages: thread.messages,
+    tools: thread.tools,
+    answers: thread.answers.map(({ at, score }) => ({ at, score })),
+    exact: exactOf(thread),
+  }));
+}

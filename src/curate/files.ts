@@ -1,0 +1,142 @@
+/**
+ * The rows of a dataset on disk: `<home>/datasets/<id>.jsonl`, one row per line, readable by its owner only. A file is
+ * written aside, flushed, and renamed into place, so that a name always means whole content; reading checks the hash
+ * first, so that nobody trains on a file somebody has touched.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Dataset } from './dataset.ts';
+import { type Row, row as rowSchema } from './row.ts';
+
+const folderOf = (home: string): string => join(home, 'datasets');
+export const datasetFile = (home: string, id: string): string => join(folderOf(home), `${id}.jsonl`);
+
+const flushAt = 1024 * 1024;
+const staleMs = 24 * 60 * 60 * 1000;
+
+/** A file under a name of its own that nobody reads, until it is renamed or dropped. */
+export type Draft = {
+  /** Writes a line; returns where it begins and its length in bytes. */
+  add(line: string): Promise<{ readonly start: number; readonly length: number }>;
+  /** Reads a line back. */
+  read(at: { readonly start: number; readonly length: number }): Promise<string>;
+  /** SHA-256 of all that was added. */
+  hash(): string;
+  /** Flushed to the disk and renamed; the name is then whole or was never there. */
+  publish(path: string): Promise<void>;
+  drop(): Promise<void>;
+};
+
+export async function openDraft(home: string): Promise<Draft> {
+  const folder = folderOf(home);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await dropStale(folder);
+  const path = join(folder, `.draft-${process.pid}-${randomBytes(6).toString('hex')}`);
+  const file = await open(path, 'wx+', 0o600);
+  const digest = createHash('sha256');
+  let buffered: Buffer[] = [];
+  let bufferedBytes = 0;
+  let written = 0;
+  let closed = false;
+  const flush = async () => {
+    if (bufferedBytes === 0) return;
+    await writeAll(file, Buffer.concat(buffered), written);
+    written += bufferedBytes;
+    buffered = [];
+    bufferedBytes = 0;
+  };
+  const close = async () => {
+    if (!closed) await file.close();
+    closed = true;
+  };
+  return {
+    async add(line) {
+      const bytes = Buffer.from(`${line}\n`);
+      const start = written + bufferedBytes;
+      digest.update(bytes);
+      buffered.push(bytes);
+      bufferedBytes += bytes.length;
+      if (bufferedBytes >= flushAt) await flush();
+      return { start, length: bytes.length - 1 };
+    },
+    async read({ start, length }) {
+      await flush();
+      const bytes = Buffer.alloc(length);
+      for (let at = 0; at < length; ) {
+        const { bytesRead } = await file.read(bytes, at, length - at, start + at);
+        if (bytesRead === 0) throw new Error(`${path} is shorter than what was written to it; is the disk full?`);
+        at += bytesRead;
+      }
+      return bytes.toString();
+    },
+    hash: () => digest.copy().digest('hex'),
+    async publish(to) {
+      await flush();
+      await file.sync();
+      await close();
+      await rename(path, to);
+      await syncFolder(folder);
+    },
+    async drop() {
+      await close();
+      await rm(path, { force: true });
+    },
+  };
+}
+
+async function writeAll(file: FileHandle, bytes: Buffer, position: number): Promise<void> {
+  for (let at = 0; at < bytes.length; )
+    at += (await file.write(bytes, at, bytes.length - at, position + at)).bytesWritten;
+}
+
+/** Not every system lets a folder be flushed; where it does not, the rename is as durable as it can be. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r').catch(() => null);
+  await handle?.sync().catch(() => {});
+  await handle?.close();
+}
+
+/** Drafts of processes that were killed. Younger ones may still be written. */
+async function dropStale(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (!name.startsWith('.draft-')) continue;
+    const path = join(folder, name);
+    const found = await stat(path).catch(() => null);
+    const owner = Number(name.split('-')[1]);
+    if (found && (Date.now() - found.mtimeMs > staleMs || !isAlive(owner))) await rm(path, { force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** Every row, in order, after the whole file has been checked against the dataset's hash. */
+export async function* readRows(home: string, dataset: Pick<Dataset, 'id' | 'hash'>): AsyncGenerator<Row> {
+  const path = datasetFile(home, dataset.id);
+  const digest = createHash('sha256');
+  try {
+    for await (const chunk of createReadStream(path)) digest.update(chunk as Buffer);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    throw new Error(
+      `The rows of dataset ${dataset.id} are not at ${path}. Put the file back from a backup, or curate again.`,
+      { cause: error },
+    );
+  }
+  const hash = digest.digest('hex');
+  if (hash !== dataset.hash)
+    throw new Error(
+      `${path} is not what dataset ${dataset.id} was made of: its SHA-256 is ${hash}, not ${dataset.hash}. Put the original back from a backup, or curate again.`,
+    );
+  for await (const line of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY }))
+    yield rowSchema.parse(JSON.parse(line));
+}

@@ -1,0 +1,173 @@
+import { describe, expect, test } from 'vitest';
+import { converse, trajectory } from '../score/fixtures.ts';
+import type { Score } from '../score/score.ts';
+import { noon } from '../store/fixtures.ts';
+import { settings } from './dataset.ts';
+import { countFunnel } from './funnel.ts';
+import { gateNames, type Passed, type Seen, seenGates, setGates, userLimit, type Whole, wholeGates } from './gates.ts';
+import { makeRow } from './row.ts';
+
+const set = settings.parse({});
+const turns = converse('Where is order 7?', [
+  { say: [['get_order', '{"id":7}']], results: ['{"status":"sent"}'] },
+  { say: 'It was sent.' },
+]);
+const score: Score & { total: number } = {
+  agent: 'desk',
+  trajectory: 'conversation-1',
+  day: '2026-05-20',
+  spec: 's',
+  evidence: 'e',
+  total: 1,
+  measured: 1,
+  parts: {},
+  turns: [],
+  at: noon,
+};
+const given = { now: 'given', givenAt: new Date(noon - 1) } as const;
+const seen = (fields: Partial<Seen> = {}): Seen => ({ trajectory: trajectory(), consentNow: given, score, ...fields });
+const scored = (of: typeof turns, fields: Partial<Score> = {}) => ({
+  ...score,
+  turns: of.map(({ id }) => ({ turn: id, value: null, parts: {} })),
+  ...fields,
+});
+const whole = (of = turns, fields: Partial<Whole> = {}): Whole => ({
+  ...seen({ score: scored(of) }),
+  trajectory: trajectory({ turns: of.length }),
+  turns: of,
+  made: makeRow(of, score),
+  ...fields,
+});
+/** The gate that stops it, and why; null when it passes all. */
+const stopped = (candidate: Whole, on: 'production' | 'simulation' = 'production') => {
+  for (const { name, reason } of [...seenGates, ...wholeGates]) {
+    const why = reason(candidate, { ...set, on });
+    if (why !== null) return `${name}: ${why}`;
+  }
+  return null;
+};
+const broken = (k: number, fields: Partial<(typeof turns)[number]>) =>
+  turns.map((turn, i) => (i === k ? { ...turn, ...fields } : turn));
+const finish = (finishReason: string | null) => broken(1, { choices: [{ ...turns[1]!.choices[0]!, finishReason }] });
+
+describe('the gates', () => {
+  test('let a good conversation of a consenting user through', () => {
+    expect(stopped(whole())).toBeNull();
+  });
+
+  test.each([
+    ['shadow traffic', { trajectory: trajectory({ origin: 'shadow' }) }, 'origin: origin shadow'],
+    ['a judge’s calls', { trajectory: trajectory({ origin: 'judge' }) }, 'origin: origin judge'],
+    ['nobody’s consent', { trajectory: trajectory({ consent: 'unknown' }) }, 'consent: not given'],
+    ['consent that came later', { consentNow: null }, 'consent: not given'],
+    ['an earlier withdrawal', { trajectory: trajectory({ consent: 'withdrawn' }) }, 'consent: withdrawn before'],
+    ['a later withdrawal', { consentNow: { now: 'withdrawn', givenAt: given.givenAt } }, 'consent: withdrawn since'],
+    [
+      'consent given anew after a withdrawal',
+      { consentNow: { now: 'given', givenAt: new Date(noon + 1) } },
+      'consent: withdrawn since',
+    ],
+    ['no score', { score: null }, 'score: not scored'],
+    ['nothing measured', { score: { ...score, total: null, measured: 0 } }, 'score: nothing measured'],
+    ['a score from little', { score: { ...score, measured: 0.49 } }, 'score: too little measured'],
+    ['a low score', { score: { ...score, total: 0.69 } }, 'score: below 0.7'],
+    ['a failed turn', { trajectory: trajectory({ errors: 1 }) }, 'errors: a turn failed'],
+    ['a turn that has not arrived', { trajectory: trajectory({ turns: 3 }) }, 'complete: turns are missing'],
+  ] as const)('stop %s', (_, fields, expected) => {
+    expect(stopped(whole(turns, fields))).toBe(expected);
+  });
+
+  test('pass exactly what the limits allow', () => {
+    expect(stopped(whole(turns, { score: scored(turns, { total: 0.7, measured: 0.5 }) }))).toBeNull();
+    expect(stopped(whole(broken(0, { latencyMs: 30_000 })))).toBeNull();
+    expect(stopped(whole(broken(0, { latencyMs: 30_001 })))).toBe('latency: an answer over 30 s');
+  });
+
+  test('stop what did not end well', () => {
+    expect(stopped(whole(broken(1, { status: 'disconnected' })))).toBe('errors: a turn was broken off');
+    expect(stopped(whole(finish('length')))).toBe('complete: cut at the token limit');
+    expect(stopped(whole(finish(null)))).toBe('complete: no proper end');
+    expect(stopped(whole(turns.slice(0, 1)))).toBe('complete: ends in a tool call');
+    expect(stopped(whole(turns, { score: scored(turns.slice(1)) }))).toBe('complete: went on after it was scored');
+    expect(stopped(whole(broken(1, { choices: [] })))).toBe('complete: a turn without an answer');
+    expect(stopped(whole(broken(1, { endpoint: 'completions' })))).toBe('complete: not a chat');
+  });
+
+  test('stop a row in which redaction finds something now', () => {
+    const leak = converse('I am ann@example.com and my card is 4111 1111 1111 1111', [{ say: 'Thanks.' }]);
+    expect(stopped(whole(leak))).toBe('redaction: still holds card and email');
+    const hidden = converse('Hello', [
+      { say: [['get_order', '{"id":7}']], results: ['{"mail":"ann\\u0040example.com"}'] },
+      { say: 'Hi.' },
+    ]);
+    expect(stopped(whole(hidden))).toBe('redaction: still holds email');
+  });
+
+  test('learning in simulation takes simulated traffic only, without consent', () => {
+    const simulated = trajectory({ origin: 'simulation', consent: 'unknown', user: null });
+    expect(stopped(whole(turns, { trajectory: simulated, consentNow: null }), 'simulation')).toBeNull();
+    expect(stopped(whole(), 'simulation')).toBe('origin: origin production');
+  });
+});
+
+describe('the gates over all', () => {
+  const [duplicates, userShare] = setGates;
+  const passed = (id: string, fields: Partial<Passed> = {}): Passed => ({
+    trajectory: id,
+    day: '2026-05-20',
+    user: null,
+    score: 1,
+    fingerprint: id,
+    ...fields,
+  });
+  const kept = (gate: (typeof setGates)[number], all: Passed[], seed = 1) =>
+    gate
+      .select(all, { ...set, maxUserShare: 0.5 }, seed)
+      .kept.map(({ trajectory: id }) => id)
+      .sort();
+
+  test('keep the best of what says the same, whatever came first', () => {
+    const all = [
+      passed('a', { fingerprint: 'x', score: 0.8 }),
+      passed('b', { fingerprint: 'x', score: 0.9 }),
+      passed('c'),
+    ];
+    expect(kept(duplicates!, all)).toEqual(['b', 'c']);
+    expect(kept(duplicates!, all.reverse())).toEqual(['b', 'c']);
+  });
+
+  test('among equals the seed draws, and order does not', () => {
+    const all = Array.from({ length: 10 }, (_, i) => passed(`c${i}`, { fingerprint: 'same' }));
+    const drawn = Array.from({ length: 20 }, (_, seed) => kept(duplicates!, all, seed)[0]!);
+    expect(Array.from({ length: 20 }, (_, seed) => kept(duplicates!, [...all].reverse(), seed)[0]!)).toEqual(drawn);
+    expect(new Set(drawn).size).toBeGreaterThan(1);
+  });
+
+  test('allow one user as many rows as are the given share of what is kept', () => {
+    // ann has 8, three others 1 each: with 3 of ann’s there are 6 rows, and 3 is half of them. 4 of 7 would be more.
+    expect(userLimit([8, 1, 1, 1], 0.5)).toBe(3);
+    expect(userLimit([8, 1, 1, 1], 1)).toBe(8);
+    expect(userLimit([5, 5], 0.5)).toBe(5);
+    expect(userLimit([5], 0.05)).toBe(1);
+    expect(userLimit([40, ...Array<number>(71).fill(1)], 0.29)).toBe(29); // 29 of 100
+    expect(userLimit([], 0.05)).toBe(1);
+  });
+
+  test('keep a user’s best rows, and limit nobody who has no id', () => {
+    const ann = Array.from({ length: 8 }, (_, i) => passed(`ann${i}`, { user: 'ann', score: i / 8 }));
+    const others = ['x', 'y', 'z'].map((id) => passed(id));
+    expect(kept(userShare!, [...ann, ...others])).toEqual(['ann5', 'ann6', 'ann7', 'x', 'y', 'z']);
+  });
+});
+
+test('a funnel adds up from the first gate to the last', () => {
+  const funnel = countFunnel(['one', 'two']);
+  for (const reason of ['b', null, 'a', 'b', null]) funnel.add('one', reason);
+  for (const reason of [null, 'c']) funnel.add('two', reason);
+  expect(funnel.steps()).toEqual([
+    { gate: 'one', entered: 5, passed: 2, left: { a: 1, b: 2 } },
+    { gate: 'two', entered: 2, passed: 1, left: { c: 1 } },
+  ]);
+  expect(() => funnel.add('three', null)).toThrow(/'three' is not a gate/);
+  expect(gateNames).toHaveLength(9);
+});

@@ -1,0 +1,259 @@
+import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { JournalEntry } from '../collect/signal.ts';
+import type { Turn } from '../collect/turn.ts';
+import { defaultReward } from '../score/default-reward.ts';
+import { converse } from '../score/fixtures.ts';
+import { scoreWindow } from '../score/run.ts';
+import { giveConsent, withdrawConsent } from '../store/consents.ts';
+import { datasetsWith, listDatasets, readDataset } from '../store/datasets.ts';
+import { entry, noon } from '../store/fixtures.ts';
+import type { Store } from '../store/postgres.ts';
+import { writeEntries } from '../store/record.ts';
+import { withStore } from '../store/test-store.ts';
+import { paint } from '../terminal.ts';
+import { datasetLines } from './command.ts';
+import { type Dataset, dataset as schema } from './dataset.ts';
+import { datasetFile, readRows } from './files.ts';
+import type { Row } from './row.ts';
+import { curateWindow } from './run.ts';
+
+const allRows = async (home: string, of: Pick<Dataset, 'id' | 'hash'>): Promise<Row[]> => {
+  const rows: Row[] = [];
+  for await (const row of readRows(home, of)) rows.push(row);
+  return rows;
+};
+const newHome = () => {
+  const home = mkdtempSync(join(tmpdir(), 'pawl-curate-'));
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+  return home;
+};
+const window = {
+  agent: 'desk',
+  spec: defaultReward,
+  since: new Date(noon - 3_600_000),
+  until: new Date(noon + 3_600_000),
+  now: new Date(noon + 7_200_000),
+};
+
+/** Made once, so that two stores can be given the very same turns in another order. */
+const talk = (id: string, user: string | null, question = `Where is ${id}?`, fields: Partial<Turn> = {}) =>
+  converse(question, [{ say: [['get_order', '{"id":7}']], results: ['{"status":"sent"}'] }, { say: 'It was sent.' }], {
+    trajectory: id,
+    user,
+    ...fields,
+  }).map((turn): JournalEntry => ({ kind: 'turn', turn }));
+const resolved = (id: string, value = 1) =>
+  entry.signal({
+    kind: 'outcome',
+    name: 'resolved',
+    identity: `resolved ${id}`,
+    user: null,
+    value,
+    target: { kind: 'trajectory', id },
+  });
+
+const users = ['ann', 'bob', 'cleo', 'dan', 'eve', 'finn'];
+/** 13 conversations, 5 of which are fit to learn from. */
+const traffic = [
+  ...users.flatMap((user) => talk(`of-${user}`, user)), // finn withdraws afterwards: 5 stay
+  ...talk('copy-1', 'ann', 'where is  of-ANN?'), // says what of-ann says
+  ...talk('unasked', 'gus'), // never gave consent
+  ...talk('nobody', null),
+  ...talk('poor', 'bob'), // not resolved
+  ...talk('slow', 'cleo', 'How long?', { latencyMs: 31_000 }),
+  ...talk('leak', 'dan', 'I am dan@example.com, card 4111 1111 1111 1111'), // as if redaction had not known these yet
+  ...talk('played', 'eve', 'Hm?', { origin: 'simulation' }),
+  ...[...users.map((user) => `of-${user}`), 'copy-1', 'unasked', 'nobody', 'slow', 'leak', 'played'].map((id) =>
+    resolved(id),
+  ),
+  resolved('poor', 0),
+];
+
+async function fill(store: Store, entries: readonly JournalEntry[], size = entries.length): Promise<void> {
+  for (const user of users) await giveConsent(store, 'desk', user, new Date(noon - 1000));
+  for (let i = 0; i < entries.length; i += size) await writeEntries(store, entries.slice(i, i + size));
+  await withdrawConsent(store, 'desk', 'finn', new Date(noon + 60_000));
+  await scoreWindow(store, window);
+}
+const settings = { maxUserShare: 0.4 };
+
+test('a dataset holds what passed every gate, and the funnel says why the rest is not there', async () => {
+  const store = await withStore();
+  const home = newHome();
+  await fill(store, traffic);
+  const dataset = await curateWindow(store, home, { ...window, settings });
+  expect(schema.parse(dataset)).toEqual(dataset);
+  expect(dataset).toMatchObject({ id: 'desk-v1', version: 1, rows: 5, taskTypes: { unknown: 5 } });
+  expect(dataset.funnel).toEqual([
+    { gate: 'origin', entered: 13, passed: 12, left: { 'origin simulation': 1 } },
+    { gate: 'consent', entered: 12, passed: 9, left: { 'not given': 2, 'withdrawn since': 1 } },
+    { gate: 'score', entered: 9, passed: 8, left: { 'below 0.7': 1 } },
+    { gate: 'errors', entered: 8, passed: 8, left: {} },
+    { gate: 'latency', entered: 8, passed: 7, left: { 'an answer over 30 s': 1 } },
+    { gate: 'complete', entered: 7, passed: 7, left: {} },
+    { gate: 'redaction', entered: 7, passed: 6, left: { 'still holds card and email': 1 } },
+    { gate: 'duplicates', entered: 6, passed: 5, left: { 'same question and answer': 1 } },
+    { gate: 'user share', entered: 5, passed: 5, left: {} },
+  ]);
+  const rows = await allRows(home, dataset);
+  const chosen = rows.map(({ trajectory }) => trajectory);
+  expect(chosen.filter((id) => id !== 'of-ann' && id !== 'copy-1')).toEqual(['of-bob', 'of-cleo', 'of-dan', 'of-eve']);
+  expect(rows.every(({ score, threads }) => score === 1 && threads[0]!.answers.length === 2)).toBe(true);
+
+  const text = readFileSync(datasetFile(home, dataset.id), 'utf8');
+  expect(text).not.toMatch(/example\.com|4111|@/);
+  expect(text).not.toMatch(/"(ann|bob|user_id)"/);
+  expect(createHash('sha256').update(text).digest('hex')).toBe(dataset.hash);
+  expect(statSync(datasetFile(home, dataset.id)).mode & 0o077).toBe(0);
+  expect(readdirSync(join(home, 'datasets'))).toEqual(['desk-v1.jsonl']);
+  expect(await datasetsWith(store, 'desk', 'of-bob')).toEqual(['desk-v1']);
+  expect(await datasetsWith(store, 'desk', 'leak')).toEqual([]);
+
+  const lines = datasetLines(dataset, { columns: 100, paint: paint(false) });
+  expect(lines.slice(0, 4)).toEqual([
+    expect.stringMatching(/^desk-v1 {2}5 conversations, made 2026-05-20/),
+    'GATE        CAME  LEFT OUT  PASSED  WHY',
+    'origin        13         1      12  origin simulation',
+    'consent       12         3       9  2 not given, 1 withdrawn since',
+  ]);
+});
+
+test('the same traffic and settings give the same dataset, in whatever order it arrived', async () => {
+  const [one, other] = [await withStore(), await withStore()];
+  const [home, otherHome] = [newHome(), newHome()];
+  await fill(one, traffic);
+  // Backwards, a few at a time, everything twice.
+  const backwards = [...traffic, ...traffic].reverse();
+  await fill(other, backwards, 5);
+  const first = await curateWindow(one, home, { ...window, settings, seed: 7 });
+  const second = await curateWindow(other, otherHome, { ...window, settings, seed: 7 });
+  expect(second).toEqual(first);
+  expect(readFileSync(datasetFile(otherHome, second.id))).toEqual(readFileSync(datasetFile(home, first.id)));
+
+  const again = await curateWindow(one, home, { ...window, settings, seed: 7, now: new Date(noon + 9_000_000) });
+  expect(again).toEqual(first);
+  expect(await listDatasets(one)).toHaveLength(1);
+});
+
+test('new evidence, other settings and a withdrawal make a new version; the old one stays as it was', async () => {
+  const store = await withStore();
+  const home = newHome();
+  await fill(store, traffic);
+  const first = await curateWindow(store, home, { ...window, settings });
+  const before = readFileSync(datasetFile(home, first.id), 'utf8');
+  await writeEntries(store, [
+    entry.signal({ ...(resolved('poor') as { signal: object }).signal, at: noon + 5000, receivedAt: noon + 5000 }),
+  ]);
+  await scoreWindow(store, window);
+  expect(await curateWindow(store, home, { ...window, settings })).toMatchObject({ version: 2, rows: 6 });
+  await withdrawConsent(store, 'desk', 'eve', new Date(noon + 90_000));
+  expect(await curateWindow(store, home, { ...window, settings })).toMatchObject({ version: 3, rows: 5 });
+  expect(await curateWindow(store, home, { ...window, settings: { ...settings, minScore: 1 } })).toMatchObject({
+    version: 4,
+  });
+  expect(await readDataset(store, { agent: 'desk' })).toMatchObject({ version: 4 });
+  expect(await readDataset(store, { agent: 'desk', version: 1 })).toEqual(first);
+  expect(readFileSync(datasetFile(home, first.id), 'utf8')).toBe(before);
+});
+
+test('nobody fills a dataset alone', async () => {
+  const store = await withStore();
+  const loud = Array.from({ length: 12 }, (_, i) => talk(`loud-${i}`, 'ann')).flat();
+  const quiet = users.slice(1, 5).flatMap((user) => talk(`of-${user}`, user));
+  const ids = [...loud, ...quiet].flatMap((one) => (one.kind === 'turn' ? [one.turn.trajectory] : []));
+  await fill(store, [...loud, ...quiet, ...[...new Set(ids)].map((id) => resolved(id))]);
+  const dataset = await curateWindow(store, newHome(), { ...window, settings: { maxUserShare: 0.34 } });
+  // 2 of ann’s and 4 others: 2 of 6 is a third. 3 of 7 would be 43%.
+  expect(dataset.rows).toBe(6);
+  expect(dataset.funnel.at(-1)).toEqual({
+    gate: 'user share',
+    entered: 16,
+    passed: 6,
+    left: { 'over 34% from one user': 10 },
+  });
+});
+
+test('an empty window is a dataset without rows, and says so', async () => {
+  const store = await withStore();
+  const home = newHome();
+  await scoreWindow(store, window);
+  const dataset = await curateWindow(store, home, window);
+  expect(dataset).toMatchObject({ rows: 0, version: 1, taskTypes: {} });
+  expect(dataset.funnel.every(({ entered }) => entered === 0)).toBe(true);
+  expect(await allRows(home, dataset)).toEqual([]);
+});
+
+test('a file that was touched is refused, one that was lost comes back with the next run', async () => {
+  const store = await withStore();
+  const home = newHome();
+  await fill(store, traffic);
+  const dataset = await curateWindow(store, home, { ...window, settings });
+  const path = datasetFile(home, dataset.id);
+  const text = readFileSync(path, 'utf8');
+  writeFileSync(path, text.replace('It was sent.', 'It was lost.'));
+  await expect(allRows(home, dataset)).rejects.toThrow(/is not what dataset desk-v1 was made of/);
+  rmSync(path);
+  await expect(allRows(home, dataset)).rejects.toThrow(/are not at/);
+  expect(await curateWindow(store, home, { ...window, settings })).toEqual(dataset);
+  expect(readFileSync(path, 'utf8')).toBe(text);
+});
+
+test('what a killed run left behind is cleared away, and its number is used again', async () => {
+  const store = await withStore();
+  const home = newHome();
+  await fill(store, traffic);
+  await curateWindow(store, home, { ...window, settings });
+  writeFileSync(join(home, 'datasets', '.draft-999999999-abc'), 'half a row'); // no process has this number
+  writeFileSync(datasetFile(home, 'desk-v2'), 'published, but its row was never committed');
+  const second = await curateWindow(store, home, { ...window, settings, seed: 1 });
+  expect(second.id).toBe('desk-v2');
+  expect(await allRows(home, second)).toHaveLength(5);
+  expect(existsSync(join(home, 'datasets', '.draft-999999999-abc'))).toBe(false);
+});
+
+test('an agent whose name is no file name is refused', async () => {
+  const store = await withStore();
+  await expect(curateWindow(store, newHome(), { ...window, agent: '../desk' })).rejects.toThrow(/letters, digits/);
+});
+
+test('a window of an hour costs the same however much was recorded before and after', async () => {
+  const store = await withStore({ poolSize: 1 });
+  const home = newHome();
+  const day = 86_400_000;
+  // 30 days of 100 conversations, a signal each; the window holds 10 of them.
+  const entries = Array.from({ length: 3000 }, (_, i) => {
+    const id = `c${i}`;
+    const startedAt = noon - 15 * day + Math.floor(i / 100) * day + Math.floor((i % 100) / 10) * 3_600_000;
+    return [entry.turn({ trajectory: id, user: 'ann', startedAt }), resolved(id)];
+  });
+  await giveConsent(store, 'desk', 'ann', new Date(noon - 20 * day));
+  await writeEntries(store, entries.flat());
+  const hour = { ...window, since: new Date(noon), until: new Date(noon + 3_600_000) };
+  const month = { ...window, since: new Date(noon - 20 * day), until: new Date(noon + 20 * day) };
+  expect(await scoreWindow(store, month)).toMatchObject({ trajectories: 3000, scored: 3000 });
+  await store.pool.query('analyze');
+
+  const readsOf = async () => {
+    await store.pool.query('select pg_stat_force_next_flush()');
+    const found = await store.pool.query<{ name: string; reads: number; scanned: number }>(
+      `select relname as name, coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) as reads, coalesce(seq_tup_read, 0) as scanned
+       from pg_stat_user_tables where schemaname = 'pawl' and relname ~ '^(trajectories|turns)_2|^signals$|^scores$'`,
+    );
+    return new Map(found.rows.map((row) => [row.name, row]));
+  };
+  const before = await readsOf();
+  expect(await scoreWindow(store, hour)).toMatchObject({ trajectories: 10, unchanged: 10 });
+  expect(await curateWindow(store, home, { ...hour, settings: { maxUserShare: 1 } })).toMatchObject({ rows: 1 }); // all ask the same
+  const after = await readsOf();
+  for (const [name, { reads, scanned }] of after) {
+    const more = reads - (before.get(name)?.reads ?? 0);
+    if (/^(signals|scores)$/.test(name)) {
+      expect(scanned, `${name} was scanned`).toBe(before.get(name)?.scanned);
+      expect(more, `rows of ${name} read`).toBeLessThanOrEqual(2 * 10 * 3);
+    } else if (!/_202605(2[0-7])$/.test(name)) expect(more, `rows of ${name} read`).toBe(0);
+  }
+});

@@ -1,0 +1,152 @@
+/**
+ * Makes a dataset of a window: every conversation of the agent goes through the gates, those that pass all of them become
+ * rows. Rows wait in a draft on disk while the rest of the window is read, so memory holds a line per row and not the row.
+ * The result depends on what was recorded, the settings and the seed, and on nothing else: rows are ordered by id. Run
+ * again it gives the same dataset; killed anywhere it leaves nothing anybody reads.
+ */
+import { existsSync } from 'node:fs';
+import { type Origin, origins } from '../collect/trajectory.ts';
+import type { Score } from '../score/score.ts';
+import { readConsentsOf } from '../store/consents.ts';
+import { saveDataset } from '../store/datasets.ts';
+import type { Store } from '../store/postgres.ts';
+import { readScoresOf } from '../store/scores.ts';
+import { batchesOf, type Placed, placedKey, readTurnsOf, windowPages } from '../store/window.ts';
+import { agentName, type Dataset, datasetId, datasetKey, type SettingsInput, settings } from './dataset.ts';
+import { type Draft, datasetFile, openDraft } from './files.ts';
+import { countFunnel, type FunnelCount } from './funnel.ts';
+import { type Gate, gateNames, type Passed, type Seen, seenGates, setGates, wholeGates } from './gates.ts';
+import { fingerprint, makeRow } from './row.ts';
+
+export type CurateWindow = {
+  readonly agent: string;
+  /** The reward spec whose scores count. Score the window first (score/run.ts). */
+  readonly spec: { readonly version: string };
+  readonly since: Date;
+  readonly until: Date;
+  readonly settings?: SettingsInput;
+  readonly seed?: number;
+  readonly now: Date;
+};
+
+type Waiting = Passed & {
+  readonly taskType: string | null;
+  readonly at: { readonly start: number; readonly length: number };
+};
+
+export async function curateWindow(store: Store, home: string, options: CurateWindow): Promise<Dataset> {
+  const { spec, since, until, seed = 0, now } = options;
+  const agent = agentName.parse(options.agent);
+  const set = settings.parse(options.settings ?? {});
+  const funnel = countFunnel(gateNames);
+  const waiting: Waiting[] = [];
+  const passes = <T>(gates: readonly Gate<T>[], candidate: T): boolean =>
+    gates.every(({ name, reason }) => {
+      const why = reason(candidate, set);
+      funnel.add(name, why);
+      return why === null;
+    });
+
+  const spool = await openDraft(home);
+  const draft = await openDraft(home).catch(async (error) => {
+    await spool.drop();
+    throw error;
+  });
+  try {
+    // Every origin is looked at, so that the funnel also says what the guard kept out.
+    for (const origin of origins as readonly Origin[])
+      for await (const page of windowPages(store, { agent, origin, since, until })) {
+        const seen = await lookAt(store, page, spec.version);
+        const good = page.filter((one) => passes(seenGates, seen.get(placedKey(one))!));
+        for (const batch of batchesOf(good)) {
+          const turns = await readTurnsOf(store, batch);
+          for (const one of batch) {
+            const candidate = seen.get(placedKey(one))!;
+            const score = candidate.score as Score & { readonly total: number };
+            const own = turns.get(placedKey(one)) ?? [];
+            const made = makeRow(own, score);
+            if (!passes(wholeGates, { ...candidate, turns: own, made }) || made.kind === 'refused') continue;
+            waiting.push({
+              trajectory: made.row.trajectory,
+              day: made.row.day,
+              user: one.trajectory.user,
+              score: score.total,
+              fingerprint: fingerprint(made.row),
+              taskType: made.row.taskType,
+              at: await spool.add(JSON.stringify(made.row)),
+            });
+          }
+        }
+      }
+    const rows = await choose(waiting, funnel, spool, draft, (gate, all) => gate.select(all, set, seed));
+    const about = { spec: spec.version, settings: set, seed, funnel: funnel.steps(), hash: draft.hash() };
+    const saved = await saveDataset(
+      store,
+      {
+        ...about,
+        agent,
+        createdAt: now.getTime(),
+        since: since.getTime(),
+        until: until.getTime(),
+        taskTypes: countTypes(rows),
+        rows: rows.length,
+        key: datasetKey(about),
+      },
+      rows,
+      (id) => draft.publish(datasetFile(home, id)),
+      datasetId,
+    );
+    // The same selection was made before and its file has been lost since: here it is again, byte for byte.
+    if (!existsSync(datasetFile(home, saved.id))) await draft.publish(datasetFile(home, saved.id));
+    return saved;
+  } finally {
+    await spool.drop();
+    await draft.drop();
+  }
+}
+
+/** What the first gates need of a page: scores and today's consent. */
+async function lookAt(store: Store, page: readonly Placed[], spec: string): Promise<Map<string, Seen>> {
+  const users = [...new Set(page.flatMap(({ trajectory }) => trajectory.user ?? []))];
+  const scores = await readScoresOf(store, page, spec);
+  const consents = await readConsentsOf(store, page[0]!.trajectory.agent, users);
+  return new Map(
+    page.map((one) => [
+      placedKey(one),
+      {
+        trajectory: one.trajectory,
+        consentNow: consents.get(one.trajectory.user ?? '') ?? null,
+        score: scores.get(placedKey(one)) ?? null,
+      },
+    ]),
+  );
+}
+
+/** The gates that look at all together, then the chosen rows into the draft, by id. */
+async function choose(
+  waiting: readonly Waiting[],
+  funnel: FunnelCount,
+  spool: Draft,
+  draft: Draft,
+  select: (
+    gate: (typeof setGates)[number],
+    all: readonly Waiting[],
+  ) => { readonly kept: readonly Waiting[]; readonly left: readonly { readonly reason: string }[] },
+): Promise<Waiting[]> {
+  let kept = waiting;
+  for (const gate of setGates) {
+    const verdict = select(gate, kept);
+    for (const { reason } of verdict.left) funnel.add(gate.name, reason);
+    for (const _ of verdict.kept) funnel.add(gate.name, null);
+    kept = verdict.kept;
+  }
+  const rows = [...kept].sort((a, b) => (`${a.trajectory} ${a.day}` < `${b.trajectory} ${b.day}` ? -1 : 1));
+  for (const one of rows) await draft.add(await spool.read(one.at));
+  return rows;
+}
+
+function countTypes(rows: readonly Waiting[]): Record<string, number> {
+  const counts = new Map<string, number>();
+  for (const { taskType } of rows) counts.set(taskType ?? 'unknown', (counts.get(taskType ?? 'unknown') ?? 0) + 1);
+  return Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1)));
+}

@@ -1,0 +1,73 @@
+/**
+ * Scores every trajectory of a window under one reward spec. Can be run again at any time and after any interruption: a
+ * trajectory whose turns and signals are those of its score is left alone, one that got a late outcome or another turn is
+ * scored again. Only the latter two are read whole.
+ */
+import type { Origin } from '../collect/trajectory.ts';
+import type { Store } from '../store/postgres.ts';
+import { readScoresOf, saveRewardSpec, saveScores } from '../store/scores.ts';
+import { batchesOf, placedKey, readSignalsOf, readTurnIds, readTurnsOf, windowPages } from '../store/window.ts';
+import { evidenceOf } from './score.ts';
+import { describeSpec, type RewardSpec, scoreOf } from './weighted.ts';
+
+export type ScoreWindow = {
+  readonly agent: string;
+  readonly spec: RewardSpec;
+  /** Trajectories that started at this time or later … */
+  readonly since: Date;
+  /** … and before this time. */
+  readonly until: Date;
+  readonly origin?: Origin; // production
+  readonly now: Date;
+};
+
+export type ScoreCounts = {
+  readonly trajectories: number;
+  /** Had no score under this spec before. */
+  readonly scored: number;
+  /** Had one, from other evidence. */
+  readonly rescored: number;
+  readonly unchanged: number;
+  /** Longer than `maxTurns`: not scored. */
+  readonly tooLong: number;
+  /** Of those scored now: nothing could be measured. */
+  readonly unmeasured: number;
+};
+
+/** A runaway loop is not a conversation; nobody learns from one, and it would fill the memory. */
+export const maxTurns = 1000;
+
+export async function scoreWindow(store: Store, options: ScoreWindow): Promise<ScoreCounts> {
+  const { agent, spec, since, until, origin = 'production', now } = options;
+  const counts = { trajectories: 0, scored: 0, rescored: 0, unchanged: 0, tooLong: 0, unmeasured: 0 };
+  await saveRewardSpec(store, { version: spec.version, parts: describeSpec(spec), at: now });
+  for await (const page of windowPages(store, { agent, origin, since, until })) {
+    counts.trajectories += page.length;
+    const fit = page.filter(({ trajectory }) => trajectory.turns <= maxTurns);
+    counts.tooLong += page.length - fit.length;
+    const known = await readScoresOf(store, fit, spec.version);
+    const turnIds = await readTurnIds(store, fit);
+    const signals = await readSignalsOf(store, fit, turnIds);
+    const pending = fit.filter((one) => {
+      const key = placedKey(one);
+      const evidence = evidenceOf(
+        turnIds.get(key) ?? [],
+        (signals.get(key) ?? []).map(({ id }) => id),
+      );
+      return known.get(key)?.evidence !== evidence;
+    });
+    counts.unchanged += fit.length - pending.length;
+    for (const batch of batchesOf(pending)) {
+      const turns = await readTurnsOf(store, batch);
+      const scores = batch.map((one) => {
+        const key = placedKey(one);
+        const input = { trajectory: one.trajectory, turns: turns.get(key) ?? [], signals: signals.get(key) ?? [] };
+        return scoreOf(spec, input, { day: one.day, at: now.getTime() });
+      });
+      await saveScores(store, scores);
+      for (const one of batch) counts[known.has(placedKey(one)) ? 'rescored' : 'scored']++;
+      counts.unmeasured += scores.filter(({ total }) => total === null).length;
+    }
+  }
+  return counts;
+}

@@ -1,0 +1,37 @@
+/**
+ * A scorer: one way of telling how good a recorded conversation was. Pure: no clock, no network, no database; the same
+ * input gives the same answer, in whatever order turns and signals come. Every scorer runs scorer-conformance.ts.
+ */
+import type { Signal } from '../collect/signal.ts';
+import type { Trajectory } from '../collect/trajectory.ts';
+import type { Turn } from '../collect/turn.ts';
+
+export type ScorerInput = {
+  readonly trajectory: Trajectory;
+  readonly turns: readonly Turn[];
+  readonly signals: readonly Signal[];
+};
+
+export type Measured = {
+  /** 0–1; null: it cannot tell. */
+  readonly value: number | null;
+  /** A sentence or less: what the value rests on, or why there is none. */
+  readonly reason: string;
+  /** Value of single turns, by id, where it can tell. */
+  readonly turns: ReadonlyMap<string, number>;
+};
+
+export type Scorer = {
+  readonly name: string;
+  /** Changes whenever the same input would score differently: settings and, for a change of the code, a number. */
+  readonly version: string;
+  score(input: ScorerInput): Measured;
+};
+
+export const unmeasured = (reason: string): Measured => ({ value: null, reason, turns: new Map() });
+
+export const inOrder = (turns: readonly Turn[]): Turn[] =>
+  [...turns].sort((a, b) => a.startedAt - b.startedAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+
+export const mean = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+import { noon, signal, turn } from '../store/fixtures.ts';
+import { feedback } from './feedback.ts';
+import { converse, trajectory } from './fixtures.ts';
+import { misfit } from './json-schema.ts';
+import { outcome } from './outcome.ts';
+import { scorerConformance } from './scorer-conformance.ts';
+import { toolUse } from './tool-use.ts';
+
+const turns = converse('Where is order 7?', [
+  { say: [['get_order', '{"id":7}']], results: ['{"status":"sent"}'] },
+  { say: 'It was sent.' },
+]);
+const resolved = (fields: Parameters<typeof signal>[0]) =>
+  signal({ kind: 'outcome', name: 'resolved', identity: `outcome ${JSON.stringify(fields)}`, user: null, ...fields });
+const vote = (user: string | null, value: number, id?: string) =>
+  signal({ user, value, identity: `${user} ${value} ${id}`, ...(id && { target: { kind: 'turn', id } }) });
+const input = (signals: ReturnType<typeof signal>[] = [], of = turns) => ({
+  trajectory: trajectory(),
+  turns: of,
+  signals,
+});
+
+describe('outcome', () => {
+  scorerConformance({
+    scorer: outcome('resolved'),
+    gold: input([resolved({ value: 1 }), resolved({ value: 1, target: { kind: 'turn', id: turns[1]!.id } })]),
+    poor: input([resolved({ value: 0 })]),
+    silent: input([vote('ann', 1)]),
+  });
+
+  test('takes the newest value, whenever it arrived', () => {
+    const signals = [resolved({ value: 1, at: noon + 2 }), resolved({ value: 0, at: noon + 1, receivedAt: noon + 9 })];
+    expect(outcome('resolved').score(input(signals)).value).toBe(1);
+  });
+
+  test('maps a measured value onto 0–1 by its worst and best', () => {
+    const hours = outcome('resolved', { worst: 48, best: 0 });
+    expect(hours.score(input([resolved({ value: 12 })])).value).toBe(0.75);
+    expect(hours.score(input([resolved({ value: 100 })])).value).toBe(0);
+    expect(outcome('resolved').score(input([resolved({ value: 12 })])).value).toBeNull();
+    expect(() => outcome('x', { worst: 1, best: 1 })).toThrow(/from 1 to 1/);
+  });
+});
+
+describe('feedback', () => {
+  scorerConformance({
+    scorer: feedback(),
+    gold: input([vote('ann', 1), vote('bob', 1, turns[0]!.id)]),
+    poor: input([vote('ann', 1), vote('bob', 0.5), vote(null, 0)]),
+    silent: input([resolved({ value: 1 }), signal({ value: null, comment: 'hm' })]),
+  });
+
+  test('counts each user once', () => {
+    // ann: (1 + 1 + 1) / 3 = 1, bob: 0; together one half
+    const signals = [vote('ann', 1), vote('ann', 1, turns[0]!.id), vote('ann', 1, turns[1]!.id), vote('bob', 0)];
+    expect(feedback().score(input(signals)).value).toBe(0.5);
+    expect([...feedback().score(input(signals)).turns.values()]).toEqual([1, 1]);
+  });
+});
+
+describe('tool use', () => {
+  const poor = converse('Where are my orders?', [
+    { say: [['get_order', '{"id":7}']], results: ['{"status":"sent"}'] },
+    { say: [['get_order', '{ "id": 7 }']], results: ['{"status":"sent"}'] }, // the same again: 0
+    { say: [['get_order', '{"id":"7"}']], results: ['{"error":"bad arguments: id"}'] }, // does not fit: 0
+    {
+      say: [
+        ['cancel', '{}'], // was not offered: 0
+        ['get_order', '{"id":8'], // not JSON: 0
+      ],
+      results: ['{"error":"unknown tool"}', '{"error":"arguments are not JSON"}'],
+    },
+    { say: [['get_order', '{"id":9}']], results: ['{"error":"no such order"}'] }, // answered by an error: 0.5
+    { say: 'I do not know.' },
+  ]);
+  scorerConformance({
+    scorer: toolUse(),
+    gold: input([], turns),
+    poor: input([], poor),
+    silent: input([], [turn()]),
+  });
+
+  test('is the mean over calls, per turn and in all', () => {
+    const { value, turns: per, reason } = toolUse().score(input([], poor));
+    expect(poor.map(({ id }) => per.get(id))).toEqual([1, 0, 0, 0, 0.5, undefined]);
+    expect(value).toBe(1.5 / 6);
+    expect(reason).toBe(
+      '6 tool calls: 1 repeated for nothing, 1 with arguments that do not fit, 1 of an unknown tool, 1 with arguments that are no JSON object, 1 answered by an error',
+    );
+  });
+
+  test('does not call it a repeat when the world has changed in between', () => {
+    const again = converse('Cancel 7', [
+      { say: [['get_order', '{"id":7}']], results: ['{"status":"open"}'] },
+      { say: [['get_order', '{"id":7}']], results: ['{"status":"cancelled"}'] },
+      { say: 'Done.' },
+    ]);
+    expect(toolUse().score(input([], again)).value).toBe(1);
+  });
+
+  test('counts calls nobody could read', () => {
+    const message = { role: 'assistant', content: '<tool_call>{', malformed_tool_calls: 1 };
+    const broken = turn({ choices: [{ index: 0, message, finishReason: 'stop' }] });
+    expect(toolUse().score(input([], [broken])).value).toBe(0);
+  });
+});
+
+describe('fitting a schema', () => {
+  const schema = {
+    type: 'object',
+    properties: {
+      kind: { enum: ['refund', 'exchange'] },
+      items: { type: 'array', minItems: 1, items: { type: 'object', required: ['id'] } },
+      note: { type: ['string', 'null'], maxLength: 3 },
+      amount: { type: 'number', minimum: 0, exclusiveMaximum: 100 },
+      either: { anyOf: [{ type: 'string' }, { const: 1 }] },
+    },
+    required: ['kind'],
+    additionalProperties: false,
+  };
+  test.each([
+    [{ kind: 'refund' }, null],
+    [{ kind: 'refund', items: [{ id: 1 }], note: null, amount: 99.5, either: 1 }, null],
+    [{}, 'kind'],
+    [{ kind: 'steal' }, 'kind'],
+    [{ kind: 'refund', items: [] }, 'items'],
+    [{ kind: 'refund', items: [{ id: 1 }, {}] }, 'items[1].id'],
+    [{ kind: 'refund', note: 'long' }, 'note'],
+    [{ kind: 'refund', amount: 100 }, 'amount'],
+    [{ kind: 'refund', either: 2 }, 'either'],
+    [{ kind: 'refund', other: 1 }, 'other'],
+    [[], 'the arguments'],
+  ])('%j misfits at %j', (value, where) => {
+    expect(misfit(value, schema)).toBe(where);
+  });
+
+  test('is not misled by names every object has', () => {
+    expect(misfit({}, { type: 'object', required: ['toString'] })).toBe('toString');
+    expect(misfit({ toString: 1 }, { type: 'object', properties: {}, additionalProperties: false })).toBe('toString');
+  });
+});

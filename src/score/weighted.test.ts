@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest';
+import { signal } from '../store/fixtures.ts';
+import { feedback } from './feedback.ts';
+import { converse, trajectory } from './fixtures.ts';
+import { outcome } from './outcome.ts';
+import { score as schema } from './score.ts';
+import type { Scorer } from './scorer.ts';
+import { toolUse } from './tool-use.ts';
+import { scoreOf, weighted } from './weighted.ts';
+
+const spec = weighted({ resolved: [0.5, outcome('resolved')], tools: [0.3, toolUse()], feedback: [0.2, feedback()] });
+const turns = converse('Where is order 7?', [
+  { say: [['get_order', '{"id":7}']], results: ['{"error":"no such order"}'] }, // tools: 0.5
+  { say: 'I cannot find it.' },
+]);
+const about = { day: '2026-05-20', at: 5 };
+const resolved = signal({ kind: 'outcome', name: 'resolved', value: 1, identity: 'r', user: null });
+
+describe('a weighted score', () => {
+  test('is the weighted mean of its parts', () => {
+    const score = scoreOf(spec, { trajectory: trajectory(), turns, signals: [resolved, signal({ value: 0 })] }, about);
+    expect(schema.parse(score)).toEqual(score);
+    // 0.5 × 1 + 0.3 × 0.5 + 0.2 × 0
+    expect(score.total).toBe(0.65);
+    expect(score.measured).toBe(1);
+    expect(score.parts.tools).toEqual({
+      value: 0.5,
+      weight: 0.3,
+      reason: '1 tool call: 1 answered by an error',
+    });
+    expect(score.turns).toEqual([
+      { turn: turns[0]!.id, value: 0.5, parts: { tools: 0.5 } },
+      { turn: turns[1]!.id, value: null, parts: {} },
+    ]);
+  });
+
+  test('leaves out what was not measured and shares its weight among the rest', () => {
+    const score = scoreOf(spec, { trajectory: trajectory(), turns, signals: [resolved] }, about);
+    // (0.5 × 1 + 0.3 × 0.5) / 0.8
+    expect(score.total).toBe(0.8125);
+    expect(score.measured).toBe(0.8);
+    expect(score.parts.feedback).toEqual({ value: null, weight: 0.2, reason: 'no feedback' });
+  });
+
+  test('is no score where nothing was measured', () => {
+    const silent = converse('Hello', [{ say: 'Hello.' }]);
+    const score = scoreOf(spec, { trajectory: trajectory(), turns: silent, signals: [] }, about);
+    expect(score.total).toBeNull();
+    expect(score.measured).toBe(0);
+  });
+
+  test('keeps the reason when a scorer fails or answers nonsense', () => {
+    const scorer = (score: Scorer['score']): Scorer => ({ name: 'x', version: '1', score });
+    const odd = weighted({
+      good: [1, outcome('resolved')],
+      wild: [1, scorer(() => ({ value: 1.5, reason: '', turns: new Map() }))],
+      thrown: [
+        2,
+        scorer(() => {
+          throw new Error('no luck');
+        }),
+      ],
+    });
+    const score = scoreOf(odd, { trajectory: trajectory(), turns, signals: [resolved] }, about);
+    expect(score.total).toBe(1);
+    expect(score.measured).toBe(0.25);
+    expect(score.parts.wild!.reason).toBe('scorer wild gave 1.5, which is not in 0–1');
+    expect(score.parts.thrown!.reason).toBe('scorer thrown failed: no luck');
+  });
+});
+
+describe('a reward spec', () => {
+  test('has the same version in whatever order it is written, and another for any other weight or setting', () => {
+    const make = (a: number, name = 'resolved') => weighted({ a: [a, outcome(name)], b: [1, feedback()] }).version;
+    expect(weighted({ b: [1, feedback()], a: [1, outcome('resolved')] }).version).toBe(make(1));
+    expect(new Set([make(1), make(2), make(1, 'other')]).size).toBe(3);
+  });
+
+  test('refuses weights and names that mean nothing', () => {
+    expect(() => weighted({})).toThrow(/at least one part/);
+    expect(() => weighted({ a: [0, feedback()] })).toThrow(/weight 0/);
+    expect(() => weighted({ A: [1, feedback()] })).toThrow(/'A' cannot name/);
+  });
+});

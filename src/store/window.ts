@@ -1,0 +1,223 @@
+/**
+ * The trajectories of an agent that started in a window, page by page, and what belongs to them, a page at a time: whole
+ * turns, ids of turns, signals. For stages that go through everything once (score, curate); people's lists are
+ * trajectories.ts. Every query is bounded by the window's days and goes through an index; none grows with the table.
+ */
+import { type Selectable, sql } from 'kysely';
+import type { Signal } from '../collect/signal.ts';
+import type { Origin, Trajectory } from '../collect/trajectory.ts';
+import type { Turn } from '../collect/turn.ts';
+import { addDays, dayOf } from './partitions.ts';
+import { type Store, storeError } from './postgres.ts';
+import { joinWindowDays } from './record.ts';
+import { signalOf } from './signals.ts';
+import type { Day, SignalsTable } from './tables.ts';
+import { trajectoryOf } from './trajectories.ts';
+import { turnOf } from './turns.ts';
+
+/** A trajectory with the day of its partition, which tells two conversations of the same id apart. */
+export type Placed = { readonly trajectory: Trajectory; readonly day: Day };
+
+export type Window = {
+  readonly agent: string;
+  readonly origin: Origin;
+  /** Started at this time or later. */
+  readonly since: Date;
+  /** Started before this time. */
+  readonly until: Date;
+};
+
+export const placedKey = ({ trajectory, day }: Placed): string => `${day} ${trajectory.id}`;
+
+const pageQuery = (store: Store, { agent, origin, since, until }: Window, after: Placed | null, limit: number) => {
+  let query = store.db
+    .selectFrom('trajectories')
+    .selectAll()
+    .where('agent', '=', agent)
+    .where('origin', '=', origin)
+    .where('started_at', '>=', after?.trajectory.startedAt ?? since)
+    .where('started_at', '<', until)
+    .where('day', '>=', dayOf(after?.trajectory.startedAt ?? since))
+    .where('day', '<=', addDays(dayOf(until), joinWindowDays));
+  if (after)
+    query = query.where(
+      sql<boolean>`(started_at, id) > (${after.trajectory.startedAt}::timestamptz, ${after.trajectory.id})`,
+    );
+  return query.orderBy('started_at').orderBy('id').limit(limit);
+};
+
+/** The statement a window begins with, for the test that looks at its plan. */
+export const windowQuery = (store: Store, window: Window, limit: number) =>
+  pageQuery(store, window, null, limit).compile();
+
+/** Oldest first. A trajectory that arrives behind the current page is found by the next run. */
+export async function* windowPages(store: Store, window: Window, size = 200): AsyncGenerator<Placed[]> {
+  for (let after: Placed | null = null; ; ) {
+    const rows = await pageQuery(store, window, after, size)
+      .execute()
+      .catch((error) => {
+        throw storeError(error, `Reading the trajectories of ${window.agent}`);
+      });
+    const page: Placed[] = rows.map((row) => ({ trajectory: trajectoryOf(row), day: row.day }));
+    if (page.length > 0) yield page;
+    if (page.length < size) return;
+    after = page.at(-1)!;
+  }
+}
+
+/** Where the turns of these can lie. */
+const turnsOfQuery = (store: Store, placed: readonly Placed[]) => {
+  const starts = placed.map(({ trajectory }) => trajectory.startedAt.getTime());
+  const ends = placed.map(({ trajectory }) => trajectory.endedAt.getTime());
+  return store.db
+    .selectFrom('turns')
+    .where('agent', '=', placed[0]!.trajectory.agent)
+    .where((where) => where('trajectory', '=', where.fn.any(where.val(placed.map(({ trajectory }) => trajectory.id)))))
+    .where('started_at', '>=', new Date(starts.reduce((a, b) => Math.min(a, b))))
+    .where('started_at', '<=', new Date(ends.reduce((a, b) => Math.max(a, b))))
+    .where('day', '>=', dayOf(starts.reduce((a, b) => Math.min(a, b))))
+    .where('day', '<=', dayOf(ends.reduce((a, b) => Math.max(a, b))))
+    .orderBy('started_at')
+    .orderBy('id');
+};
+
+/** Each turn to the trajectory of its id in whose time it lies. */
+function group<T, Item>(
+  placed: readonly Placed[],
+  rows: readonly T[],
+  at: (row: T) => { readonly trajectory: string; readonly startedAt: number },
+  item: (row: T) => Item,
+): Map<string, Item[]> {
+  const byId = new Map<string, Placed[]>();
+  for (const one of placed) byId.set(one.trajectory.id, [...(byId.get(one.trajectory.id) ?? []), one]);
+  const groups = new Map<string, Item[]>(placed.map((one) => [placedKey(one), []]));
+  for (const row of rows) {
+    const { trajectory, startedAt } = at(row);
+    const owner = byId
+      .get(trajectory)
+      ?.find((one) => startedAt >= +one.trajectory.startedAt && startedAt <= +one.trajectory.endedAt);
+    if (owner) groups.get(placedKey(owner))!.push(item(row));
+  }
+  return groups;
+}
+
+/** All of one agent. In order of their start. */
+export const readTurnIds = async (store: Store, placed: readonly Placed[]): Promise<Map<string, string[]>> => {
+  if (placed.length === 0) return new Map();
+  const rows = await turnsOfQuery(store, placed)
+    .select(['id', 'trajectory', 'started_at'])
+    .execute()
+    .catch((error) => {
+      throw storeError(error, 'Reading which turns there are');
+    });
+  return group(
+    placed,
+    rows,
+    (row) => ({ trajectory: row.trajectory, startedAt: +row.started_at }),
+    ({ id }) => id,
+  );
+};
+
+/** All of one agent. In order of their start. */
+export const readTurnsOf = async (store: Store, placed: readonly Placed[]): Promise<Map<string, Turn[]>> => {
+  if (placed.length === 0) return new Map();
+  const rows = await turnsOfQuery(store, placed)
+    .selectAll()
+    .execute()
+    .catch((error) => {
+      throw storeError(error, 'Reading turns');
+    });
+  return group(
+    placed,
+    rows.map(turnOf),
+    (turn) => turn,
+    (turn) => turn,
+  );
+};
+
+/** So much at a time: large conversations come a few together, small ones by the hundred. */
+export function* batchesOf(placed: readonly Placed[], most = { turns: 500, tokens: 500_000 }): Generator<Placed[]> {
+  let batch: Placed[] = [];
+  let turns = 0;
+  let tokens = 0;
+  for (const one of placed) {
+    const { turns: more, promptTokens, completionTokens } = one.trajectory;
+    if (batch.length > 0 && (turns + more > most.turns || tokens + promptTokens + completionTokens > most.tokens)) {
+      yield batch;
+      batch = [];
+      turns = 0;
+      tokens = 0;
+    }
+    batch.push(one);
+    turns += more;
+    tokens += promptTokens + completionTokens;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** The signals about each: on it, on one of its turns (`turnIds`, by key), or on a business key of either. */
+export const readSignalsOf = async (
+  store: Store,
+  placed: readonly Placed[],
+  turnIds: ReadonlyMap<string, readonly string[]>,
+): Promise<Map<string, Signal[]>> => {
+  if (placed.length === 0) return new Map();
+  const agent = placed[0]!.trajectory.agent;
+  const ids = [...new Set(placed.map(({ trajectory }) => trajectory.id))];
+  const turns = [...turnIds.values()].flat();
+  try {
+    const attached = await store.db
+      .selectFrom('trajectory_keys')
+      .select(['key', 'target_kind', 'target_id'])
+      .where('agent', '=', agent)
+      .where((where) =>
+        where.or([
+          where.and([where('target_kind', '=', 'trajectory'), where('target_id', '=', where.fn.any(where.val(ids)))]),
+          where.and([where('target_kind', '=', 'turn'), where('target_id', '=', where.fn.any(where.val(turns)))]),
+        ]),
+      )
+      .execute();
+    const keys = [...new Set(attached.map(({ key }) => key))];
+    const rows = await store.db
+      .selectFrom('signals')
+      .selectAll()
+      .where('agent', '=', agent)
+      .where((where) =>
+        where.or([
+          where.and([where('target_kind', '=', 'trajectory'), where('target_id', '=', where.fn.any(where.val(ids)))]),
+          where.and([where('target_kind', '=', 'turn'), where('target_id', '=', where.fn.any(where.val(turns)))]),
+          where.and([where('target_kind', '=', 'key'), where('target_id', '=', where.fn.any(where.val(keys)))]),
+        ]),
+      )
+      .orderBy('at')
+      .orderBy('identity')
+      .execute();
+    return deal(placed, turnIds, attached, rows);
+  } catch (error) {
+    throw storeError(error, 'Reading signals');
+  }
+};
+
+type Attached = { readonly key: string; readonly target_kind: 'trajectory' | 'turn'; readonly target_id: string };
+
+function deal(
+  placed: readonly Placed[],
+  turnIds: ReadonlyMap<string, readonly string[]>,
+  attached: readonly Attached[],
+  rows: readonly Selectable<SignalsTable>[],
+): Map<string, Signal[]> {
+  /** Target → the conversations it is about. */
+  const about = new Map<string, Set<string>>();
+  const point = (target: string, key: string) => about.set(target, (about.get(target) ?? new Set()).add(key));
+  for (const one of placed) {
+    const key = placedKey(one);
+    point(`trajectory ${one.trajectory.id}`, key);
+    for (const id of turnIds.get(key) ?? []) point(`turn ${id}`, key);
+  }
+  for (const { key, target_kind: kind, target_id: id } of attached)
+    for (const one of about.get(`${kind} ${id}`) ?? []) point(`key ${key}`, one);
+  const dealt = new Map<string, Signal[]>(placed.map((one) => [placedKey(one), []]));
+  for (const row of rows)
+    for (const key of about.get(`${row.target_kind} ${row.target_id}`) ?? []) dealt.get(key)!.push(signalOf(row));
+  return dealt;
+}
