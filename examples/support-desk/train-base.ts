@@ -1,7 +1,7 @@
 /**
  * Trains the desk's base model from nothing: a tokenizer of 512 tokens and a Qwen3-style decoder of under a million
  * parameters, on corpus.ts. Writes the checkpoint that the demo and the benchmarks start from:
- *   node --import tsx examples/support-desk/train-base.ts [--folder examples/support-desk/model] [--tokens 5000000]
+ *   node --import tsx examples/support-desk/train-base.ts [--folder examples/support-desk/model] [--tokens 4000000]
  * The last line printed is JSON: success at temperature 1 on validation tasks and on the golden set, and per task type.
  * Deterministic for a seed and a number of threads.
  */
@@ -217,7 +217,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { values } = parseArgs({
     options: {
       folder: { type: 'string', default: fileURLToPath(new URL('model', import.meta.url)) },
-      tokens: { type: 'string', default: '5000000' },
+      tokens: { type: 'string', default: '4000000' },
       seed: { type: 'string', default: '1' },
     },
   });
