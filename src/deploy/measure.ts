@@ -3,7 +3,8 @@
  * signals about its trajectories. Reads only what lies in the window, by index.
  *
  * An error is what the release did wrong: no answer, a broken-off answer, a 5xx, 408 or 429, and every call that it failed
- * and the baseline answered in its place. Other 4xx are the caller's. Only trajectories that one release answered alone
+ * before the first byte, so that the baseline had to answer. What the baseline then refused as well is the caller's fault,
+ * as other 4xx are. Only trajectories that one release answered alone
  * are taken for outcomes, and those of one user count as one: users are what is assigned, so users are what is compared.
  */
 import type { Origin } from '../collect/trajectory.ts';
@@ -43,6 +44,7 @@ from (
   from pawl.turns x where x.release = $2 and ${inWindow}
 ) own, (
   select count(*) as turns from pawl.turns x where x.assigned = $2 and ${inWindow}
+    and not (status = 'error' and http_status between 400 and 499 and http_status not in (408, 429))
 ) elsewhere`;
 
 const slowQuery = `

@@ -39,6 +39,11 @@ export async function serveRelease(
   const { agent, id, name } = release;
   const before = await servingRelease(store, agent);
   if (before?.id === id && aliases === undefined) return;
+  const [under] = await listRollouts(store, { agent, open: true, limit: 1 });
+  if (under && before?.id !== id)
+    throw new Error(
+      `Rollout ${under.id} of agent ${agent} has not ended; end it with \`pawl rollouts abort ${under.id}\` first.`,
+    );
   await store.db.transaction().execute(async (transaction) => {
     await setRoute(transaction, { agent, release: id, at: now, ...(aliases ? { aliases } : {}) });
     if (before?.id === id) return;
