@@ -3,8 +3,10 @@ import { Command } from 'commander';
 import { trajectoriesCommand } from './collect/command.ts';
 import { consentCommand } from './collect/consent-command.ts';
 import { explain } from './command.ts';
+import { deployCommands } from './deploy/command.ts';
 import { doctorCommand } from './doctor.ts';
 import { engineCommands } from './engine/command.ts';
+import { reportsCommand } from './evaluate/command.ts';
 import { keysCommand } from './gateway/command.ts';
 import { serveCommand } from './serve-command.ts';
 import { trainCommands } from './train/command.ts';
@@ -18,8 +20,9 @@ const program = new Command('pawl')
   .addCommand(trajectoriesCommand())
   .addCommand(keysCommand())
   .addCommand(consentCommand())
+  .addCommand(reportsCommand())
   .addCommand(doctorCommand());
-for (const command of [...engineCommands(), ...trainCommands()]) program.addCommand(command);
+for (const command of [...deployCommands(), ...engineCommands(), ...trainCommands()]) program.addCommand(command);
 
 try {
   await program.parseAsync();

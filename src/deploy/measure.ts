@@ -34,7 +34,8 @@ const parameters = ({ agent, release, since, until, origin = 'production' }: Win
 const inWindow = `x.agent = $1 and x.started_at >= $3::timestamptz and x.started_at < $4::timestamptz and x.origin = $5
   and x.day between ($3::timestamptz at time zone 'UTC')::date and ($4::timestamptz at time zone 'UTC')::date`;
 
-const callsQuery = `
+/** Exported for the test that looks at its plan. */
+export const callsQuery = `
 select own.turns + elsewhere.turns as turns, own.errors + elsewhere.turns as errors, own.p99
 from (
   select count(*) as turns,
@@ -54,27 +55,30 @@ from pawl.turns x where x.release = $2 and x.status = 'ok' and ${inWindow}`;
 /** A trajectory's day is that of its first turn to arrive, at most a week after it started. */
 const weekBeyond = `between ($3::timestamptz at time zone 'UTC')::date and ($4::timestamptz at time zone 'UTC')::date + 7`;
 
-const signalsQuery = `
+/** `limit` and `offset 0` keep the lookups what they are, index probes per trajectory, whatever the planner thinks. */
+export const signalsQuery = `
 with own as materialized (
   select t.id, coalesce('u:' || t.user_id, 't:' || t.id) as unit
-  from pawl.trajectories t
+  from pawl.trajectories t left join lateral (
+    select 1 as one from pawl.turns x where x.trajectory = t.id and x.agent = $1 and x.day ${weekBeyond}
+      and (x.release <> $2 or x.assigned is not null) limit 1
+  ) mixed on true
   where t.release = $2 and t.agent = $1 and t.origin = $5 and t.day ${weekBeyond}
-    and t.started_at >= $3::timestamptz and t.started_at < $4::timestamptz
-    and not exists (
-      select 1 from pawl.turns x where x.trajectory = t.id and x.agent = $1 and x.day ${weekBeyond}
-        and (x.release <> $2 or x.assigned is not null))
+    and t.started_at >= $3::timestamptz and t.started_at < $4::timestamptz and mixed.one is null
 ), said as (
   select o.unit, o.id, s.kind, avg(s.value) as value
   from own o, lateral (
     select s.kind, s.name, s.value from pawl.signals s
     where s.target_id = o.id and s.target_kind = 'trajectory' and s.agent = $1
     union all
-    select s.kind, s.name, s.value from pawl.turns x
-    join pawl.signals s on s.target_id = x.id::text and s.target_kind = 'turn' and s.agent = $1
+    select s.kind, s.name, s.value from pawl.turns x, lateral (
+      select * from pawl.signals s where s.target_id = x.id::text and s.target_kind = 'turn' and s.agent = $1 offset 0
+    ) s
     where x.trajectory = o.id and x.agent = $1 and x.day ${weekBeyond}
     union all
-    select s.kind, s.name, s.value from pawl.trajectory_keys k
-    join pawl.signals s on s.target_id = k.key and s.target_kind = 'key' and s.agent = $1
+    select s.kind, s.name, s.value from pawl.trajectory_keys k, lateral (
+      select * from pawl.signals s where s.target_id = k.key and s.target_kind = 'key' and s.agent = $1 offset 0
+    ) s
     where k.target_id = o.id and k.target_kind = 'trajectory' and k.agent = $1
   ) s
   where s.value is not null and (s.kind = 'feedback' or s.name = $6)

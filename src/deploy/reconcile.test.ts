@@ -9,7 +9,7 @@ import { servingRelease } from '../store/releases.ts';
 import { readRollout, readRoutes } from '../store/rollouts.ts';
 import { withStore } from '../store/test-store.ts';
 import { verifyAudit } from './audit.ts';
-import { measureRelease } from './measure.ts';
+import { callsQuery, measureRelease, signalsQuery } from './measure.ts';
 import { createRelease, moveRollout, reconcile, serveRelease, startRollout } from './reconcile.ts';
 import { weightOf } from './rollout.ts';
 
@@ -117,14 +117,16 @@ describe('measuring', () => {
     const days = Array.from({ length: 5 }, (_, day) => noon - day * 86_400_000);
     for (const day of days) await writeEntries(store, traffic({ release: 'v2', users: 200, resolved: 1, from: day }));
     await store.pool.query('analyze pawl.turns');
-    const { rows } = await store.pool.query<{ 'QUERY PLAN': string }>(
-      `explain select count(*) from pawl.turns x where x.release = 'v2' and x.agent = 'desk'
-       and x.started_at >= $1 and x.started_at < $2 and x.day between '2026-05-20' and '2026-05-20'`,
-      [new Date(noon), new Date(noon + 10)],
-    );
-    const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
-    expect(plan).toMatch(/Index (Only )?Scan/);
-    expect(plan).not.toMatch(/turns_20260519/);
+    await store.pool.query('analyze pawl.trajectories');
+    for (const [query, ...more] of [[callsQuery], [signalsQuery, 'resolved']] as const) {
+      const { rows } = await store.pool.query<{ 'QUERY PLAN': string }>(`explain ${query}`, [
+        ...['desk', 'v2', new Date(noon), new Date(noon + 10), 'production', ...more],
+      ]);
+      const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+      expect(plan).toMatch(/Index (Only )?Scan/);
+      expect(plan).not.toMatch(/Seq Scan on (turns|trajectories)_20260520/);
+      expect(plan).not.toMatch(/_20260519/);
+    }
   });
 });
 
