@@ -17,7 +17,7 @@ const upstream: Record<string, readonly string[]> = {
   gateway: ['collect', 'deploy', 'engine', 'store'],
   api: ['collect', 'score', 'curate', 'simulate', 'train', 'evaluate', 'deploy', 'gateway', 'engine', 'store'],
 };
-const forAll = ['errors.ts', 'config.ts', 'version.ts', 'terminal.ts'];
+const forAll = ['errors.ts', 'config.ts', 'version.ts', 'terminal.ts', 'command.ts'];
 
 const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter(
   (file) => file.endsWith('.ts') && file.includes('/') && !file.endsWith('.test.ts') && !file.includes('fixtures/'),

@@ -27,6 +27,7 @@ const report: Report = {
   suite: { name: 'golden', hash: 'abc', tasks: 20 },
   ...compareTasks(tasks, 7),
   tasks,
+  drift: 0.25,
   ...{ verdict: 'inconclusive', reasons: ['May be chance.'], seconds: 3, createdAt: 0 },
 };
 

@@ -79,7 +79,9 @@ function safety(report: Report | null, rollout: Rollout | null): string[] {
     rollout === null
       ? 'It has had no traffic.'
       : `Rollout ${inline(rollout.id)} is ${rollout.phase} with ${percent(weightOf(rollout))} of the users. ${rollout.reasons.map(inline).join(' ')}`;
-  return [fallen, traffic];
+  const drift = report?.drift ?? null;
+  const moved = drift === null ? [] : [`Its answers moved ${drift.toFixed(2)} nats per token from the baseline’s.`];
+  return [[fallen, ...moved].join(' '), traffic];
 }
 
 const auditLine = ({ at, actor, event }: AuditRow): string => `- ${day(at)}: ${inline(event)} by ${inline(actor)}`;

@@ -42,6 +42,8 @@ export const reportSchema = z.strictObject({
       candidate: z.number().nullable(),
     }),
   ),
+  /** KL(candidate ‖ baseline), nats per token the candidate wrote; null where tokens are not known. */
+  drift: z.number().nullable(),
   verdict: z.enum(verdicts),
   reasons: z.array(z.string()),
   seconds: z.number(),

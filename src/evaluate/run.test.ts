@@ -89,6 +89,17 @@ describe('an evaluation', () => {
     expect(report.reasons[1]).toMatch(/type low fell from 100\.0% to 0\.0%/);
   });
 
+  it('says how far the candidate’s answers have moved from the baseline’s', async () => {
+    // The candidate is certain of two tokens where the baseline finds all 10 equally likely: ln 10 each.
+    const given = options([], [0, 1, 2, 3]);
+    (given.engine as TabularEngine).create(
+      'old',
+      Array.from({ length: 10 }, () => new Array<number>(10).fill(0)),
+    );
+    expect((await evaluate(given)).drift).toBeCloseTo(Math.log(10), 5);
+    expect((await evaluate(options([0, 1], [0, 1]))).drift).toBe(0);
+  });
+
   it('measures nothing when the model is not there, and does not call that a failure', async () => {
     const report = await evaluate({ ...options([0], [0]), candidate: { name: 'v2', model: 'absent' } });
     expect(report).toMatchObject({ verdict: 'unmeasured', overall: null });

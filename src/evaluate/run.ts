@@ -7,6 +7,7 @@ import { type ChatCodec, enginePlayer } from '../simulate/engine-player.ts';
 import type { Environment } from '../simulate/environment.ts';
 import { type Episode, play } from '../simulate/episode.ts';
 import { type Comparison, compare } from './compare.ts';
+import { measureDrift } from './drift.ts';
 import { type Report, reportId } from './report.ts';
 import type { Suite } from './suite.ts';
 import { judge, type VerdictSettings } from './verdict.ts';
@@ -41,18 +42,21 @@ export async function evaluate<Data, Database>(options: EvaluateOptions<Data, Da
   const began = now();
   const total = 2 * suite.tasks.length * attempts;
   let played = 0;
-  const sharesOf = async ({ model }: Contender): Promise<(number | null)[]> => {
+  const playWith = ({ model }: Contender): Promise<Episode[][]> => {
     const player = enginePlayer(engine, model, codec, { temperature });
-    const groups = await play(environment, player, suite.tasks, {
+    return play(environment, player, suite.tasks, {
       attempts,
       seed,
       ...(signal ? { signal } : {}),
       onEpisode: () => onProgress?.(++played, total),
     });
-    return groups.map(solvedShare);
   };
-  const baseline = await sharesOf(options.baseline);
-  const candidate = await sharesOf(options.candidate);
+  const baseline = (await playWith(options.baseline)).map(solvedShare);
+  const episodes = await playWith(options.candidate);
+  const candidate = episodes.map(solvedShare);
+  // One attempt at each task is enough to see how it talks.
+  const firsts = episodes.map((group) => group[0]!);
+  const drift = await measureDrift(engine, options.baseline.model, firsts, signal);
   const tasks = suite.tasks.map(({ id, type }, i) => ({
     id,
     type,
@@ -75,7 +79,8 @@ export async function evaluate<Data, Database>(options: EvaluateOptions<Data, Da
     overall,
     types,
     tasks,
-    ...mutable(judge({ tasks: tasks.length, overall, types }, settings)),
+    drift,
+    ...mutable(judge({ tasks: tasks.length, overall, types, drift }, settings)),
     seconds: (now() - began) / 1000,
     createdAt: began,
   };

@@ -70,6 +70,13 @@ describe('a verdict', () => {
     expect(judge({ tasks: 100, overall, types: {} }, { improvement: 0.1 }).verdict).toBe('inconclusive');
   });
 
+  it('leaves a model that talks quite differently to a person, where a limit is set', () => {
+    const measured = { tasks: 100, overall: of(50, 5, 40, 5), types: {}, drift: 0.7 };
+    expect(judge(measured).verdict).toBe('pass');
+    expect(judge(measured, { maxDrift: 0.5 }).verdict).toBe('inconclusive');
+    expect(judge({ ...measured, drift: null }, { maxDrift: 0.5 }).verdict).toBe('pass');
+  });
+
   it('has a consequence, each its own', () => {
     expect(new Set(verdicts.map(consequence)).size).toBe(4);
   });

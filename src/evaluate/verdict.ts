@@ -5,7 +5,7 @@
  *   2  fail          the candidate's mean is below 95% of the baseline's
  *   3  inconclusive  a task type got worse by more than 10 points, and by more than its noise (one-sided exact p < 0.05):
  *                    a model may not buy its mean by forgetting. Not corrected for the number of types, because all that
- *                    follows from a false alarm is that a person looks.
+ *                    follows from a false alarm is that a person looks. Or the drift is above `maxDrift`, where one is set.
  *   4  pass          better, with p < 0.05, and by at least `improvement` where one is asked for
  *   5  inconclusive  everything else: a person decides
  */
@@ -22,6 +22,8 @@ export type VerdictSettings = {
   readonly improvement?: number; // 0
   /** Fall of one task type that is tolerated. */
   readonly typeMargin?: number; // 0.1
+  /** Nats per token by which the candidate's way of answering may differ from the baseline's, e.g. 0.5. */
+  readonly maxDrift?: number; // any
 };
 
 export type Measured = {
@@ -30,14 +32,15 @@ export type Measured = {
   /** null: no task was measured for both. */
   readonly overall: Comparison | null;
   readonly types: Readonly<Record<string, Comparison>>;
+  readonly drift?: number | null;
 };
 
 const alpha = 0.05;
 const keep = 0.95;
 const leastShare = 0.9;
 
-export function judge({ tasks, overall, types }: Measured, settings: VerdictSettings = {}): Judgement {
-  const { improvement = 0, typeMargin = 0.1 } = settings;
+export function judge({ tasks, overall, types, drift = null }: Measured, settings: VerdictSettings = {}): Judgement {
+  const { improvement = 0, typeMargin = 0.1, maxDrift = Number.POSITIVE_INFINITY } = settings;
   if (overall === null || overall.n < tasks * leastShare)
     return {
       verdict: 'unmeasured',
@@ -59,6 +62,14 @@ export function judge({ tasks, overall, types }: Measured, settings: VerdictSett
           ([name, type]) =>
             `Tasks of type ${name} fell from ${percent(type.baseline)} to ${percent(type.candidate)}, more than ${percent(typeMargin)} and more than chance explains: a person decides whether that is worth it.`,
         ),
+      ],
+    };
+  if (drift !== null && drift > maxDrift)
+    return {
+      verdict: 'inconclusive',
+      reasons: [
+        `${change}.`,
+        `Its answers drifted ${drift.toFixed(2)} nats per token from the baseline’s, more than ${maxDrift}: a person decides whether that is wanted.`,
       ],
     };
   if (candidate > baseline && p < alpha) {
