@@ -14,6 +14,7 @@ import { type Recorder, startRecorder } from './collect/recorder.ts';
 import { startUpkeep } from './collect/upkeep.ts';
 import type { Config } from './config.ts';
 import { createRoutes, watchRoutes } from './deploy/routes.ts';
+import { watchRollouts } from './deploy/watch-rollouts.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { createKeyRing } from './gateway/keys.ts';
 import { createMetrics } from './gateway/metrics.ts';
@@ -77,6 +78,8 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
     const routes = createRoutes();
     const routesWatch = await watchRoutes(store, routes, log);
     closers.push(() => routesWatch.close());
+    const rolloutsWatch = watchRollouts(store, log);
+    closers.push(() => rolloutsWatch.close());
     const upstreams = connectUpstreams(config.upstreams);
     closers.push(() => upstreams.close());
 

@@ -43,6 +43,11 @@ const served = (user: string, name: string | null) =>
     (answer) => answer.release === name,
     20,
   );
+/** A command, on the Pawl that is serving. */
+const command = async (...args: string[]): Promise<string> => {
+  const env = { ...process.env, DATABASE_URL: '', PAWL_HOME: pawl.home };
+  return (await promisify(execFile)(process.execPath, ['bin/pawl.js', ...args], { env })).stdout;
+};
 const users = Array.from({ length: 40 }, (_, i) => `user-${i}`);
 
 describe('a rollout through the gateway', () => {
@@ -54,7 +59,7 @@ describe('a rollout through the gateway', () => {
       store,
       {
         ...{ id: 'r1', agent: 'agent', candidate: await release('v2', 'reasoner'), report: pass, actor: 'ann' },
-        settings: { steps: [0.5, 1] },
+        settings: { steps: [0.5, 1], holdSeconds: 3600 },
       },
       Date.now(),
     );
@@ -76,12 +81,8 @@ describe('a rollout through the gateway', () => {
     expect(whole?.turns[0]).toMatchObject({ release: name, status: 'ok', request: { model: 'agent', seed: 7 } });
     expect(upstream.bodies.at(-1)).toMatchObject({ model: name === 'v2' ? 'reasoner' : 'echo', seed: 7 });
 
-    // The kill switch, as an operator uses it, on the Pawl that is serving.
-    const { stdout } = await promisify(execFile)(
-      process.execPath,
-      ['bin/pawl.js', 'rollouts', 'abort', 'r1', '--by', 'eve', '--reason', 'complaints'],
-      { env: { ...process.env, DATABASE_URL: '', PAWL_HOME: pawl.home } },
-    );
+    // The kill switch, as an operator uses it.
+    const stdout = await command('rollouts', 'abort', 'r1', '--by', 'eve', '--reason', 'complaints');
     expect(stdout).toBe('Rollout r1: rolled-back, 0% of the users get the candidate (step 1 of 2).\n');
     await served(early, 'v1');
     for (const user of users) expect((await ask(user, { trajectory: `first-${user}` })).release).toBe('v1');
@@ -124,9 +125,29 @@ describe('a rollout through the gateway', () => {
         () => readTrajectory(store, `${id}-${users.at(-1)}`),
         (turns) => turns !== null,
       );
-      const [result] = await reconcile(store, { now: Date.now() + 1 });
-      expect(result).toMatchObject({ decision: { kind: 'rollback' }, rollout: { id, phase: 'rolled-back' } });
-      expect(result!.decision.reasons[0]).toMatch(/^Errors: candidate (\d+) of \1 calls, baseline 0 of \d+;/);
+      // The Pawl that serves looks every few seconds; looking here as well only saves the wait.
+      await reconcile(store, { now: Date.now() + 1 });
+      const ended = await readRollout(store, id);
+      expect(ended?.phase).toBe('rolled-back');
+      expect(ended?.reasons[0]).toMatch(/^Errors: candidate (\d+) of \1 calls, baseline 0 of \d+;/);
     }
+  });
+
+  it('can be read afterwards: what serves, what was tried, who did it', async () => {
+    const releases = await command('releases', 'list');
+    expect(releases).toMatch(/^\* +v1 +agent +echo +default/m);
+    expect(releases).toMatch(/^ +v2 +agent +reasoner/m);
+    const rollouts = (await command('rollouts', 'list', '--json')).trim().split('\n');
+    expect(rollouts.map((line) => JSON.parse(line).id)).toEqual(['r4', 'r3', 'r2', 'r1']);
+    expect(await command('rollouts', 'show', 'r1')).toBe(
+      'Rollout r1 of agent agent: rolled-back, 0% of the users get the candidate (step 1 of 2).\n  complaints\n',
+    );
+    expect(await command('releases', 'card', 'v2')).toMatch(/^# v2\n[\s\S]*rollout-aborted by eve/);
+    expect(await command('audit', 'list', '--event', 'rollout-aborted')).toMatch(/eve +rollout-aborted +r1/);
+    const verified = /^(\d+) rows, unbroken\. Head: ([0-9a-f]{64})\n$/.exec(await command('audit', 'verify'));
+    expect(Number(verified?.[1])).toBe(5 + 1 + 2 * 4); // releases made, one served, rollouts begun and ended
+    await expect(command('audit', 'verify', '--head', 'f'.repeat(64))).rejects.toThrow('may have been cut off');
+    await expect(command('rollouts', 'show', 'r9')).rejects.toThrow('There is no rollout r9');
+    expect(await command('reports', 'list')).toBe('Nothing has been evaluated yet.\n');
   });
 });

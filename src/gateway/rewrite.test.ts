@@ -23,6 +23,12 @@ describe('another model name', () => {
     expect(rewrite('{"k\\"":1,"model":"desk"}', 'm')).toBe('{"k\\"":1,"model":"m"}');
   });
 
+  it('is not misled by backslashes before a quote', () => {
+    const body = '{"a":"x\\\\","b":"\\\\\\"","model":"desk","c":"\\""}';
+    expect(JSON.parse(body)).toEqual({ a: 'x\\', b: '\\"', model: 'desk', c: '"' });
+    expect(rewrite(body, 'm')).toBe(body.replace('desk', 'm'));
+  });
+
   it('quotes what it writes', () => {
     expect(rewrite('{"model":"desk"}', 'a"b')).toBe('{"model":"a\\"b"}');
   });

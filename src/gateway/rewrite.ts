@@ -39,15 +39,12 @@ function modelSpans(bytes: Buffer): [number, number][] | null {
     switch (bytes[i]) {
       case 0x22: {
         const from = i;
-        let escaped = false;
-        for (i++; i < bytes.length && bytes[i] !== 0x22; i++)
-          if (bytes[i] === 0x5c) {
-            escaped = true;
-            i++;
-          }
+        do i = bytes.indexOf(0x22, i + 1);
+        while (i >= 0 && isEscaped(bytes, i));
+        if (i < 0) return null; // cannot be: the body was parsed
         if (depth !== 1) break;
         if (isKeyNext) {
-          if (escaped) return null;
+          if (bytes.subarray(from, i).includes(0x5c)) return null;
           isKeyNext = false;
           isModelNext = i - from === 6 && bytes.toString('latin1', from + 1, i) === 'model';
         } else if (isModelNext) spans.push([from, i + 1]);
@@ -69,4 +66,11 @@ function modelSpans(bytes: Buffer): [number, number][] | null {
     }
   }
   return spans;
+}
+
+/** An odd number of backslashes stands before it. */
+function isEscaped(bytes: Buffer, at: number): boolean {
+  let before = at;
+  while (bytes[before - 1] === 0x5c) before--;
+  return (at - before) % 2 === 1;
 }
