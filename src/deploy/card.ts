@@ -80,7 +80,8 @@ function safety(report: Report | null, rollout: Rollout | null): string[] {
       ? 'It has had no traffic.'
       : `Rollout ${inline(rollout.id)} is ${rollout.phase} with ${percent(weightOf(rollout))} of the users. ${rollout.reasons.map(inline).join(' ')}`;
   const drift = report?.drift ?? null;
-  const moved = drift === null ? [] : [`Its answers moved ${drift.toFixed(2)} nats per token from the baseline’s.`];
+  const moved =
+    drift === null ? [] : [`Its answers moved ${Math.max(0, drift).toFixed(2)} nats per token from the baseline’s.`];
   return [[fallen, ...moved].join(' '), traffic];
 }
 

@@ -50,7 +50,9 @@ export function reportLines(report: Report, terminal: { readonly columns: number
     '',
     `Verdict: ${verdictColour(report.verdict, terminal.paint)(report.verdict)}. ${consequence(report.verdict)}`,
     ...report.reasons.map((reason) => plain(reason)),
-    ...(report.drift === null ? [] : [`Drift: ${report.drift.toFixed(2)} nats per token from the baseline’s answers.`]),
+    ...(report.drift === null
+      ? []
+      : [`Drift: ${Math.max(0, report.drift).toFixed(2)} nats per token from the baseline’s answers.`]),
     ...(overall?.detectable
       ? [`This suite can be relied on to show ${points(overall.detectable)} points or more.`]
       : []),
