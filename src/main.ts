@@ -4,8 +4,10 @@ import { trajectoriesCommand } from './collect/command.ts';
 import { consentCommand } from './collect/consent-command.ts';
 import { explain } from './command.ts';
 import { curateCommand, datasetsCommand } from './curate/command.ts';
+import { deployCommands } from './deploy/command.ts';
 import { doctorCommand } from './doctor.ts';
 import { engineCommands } from './engine/command.ts';
+import { reportsCommand } from './evaluate/command.ts';
 import { keysCommand } from './gateway/command.ts';
 import { scoreCommand } from './score/command.ts';
 import { serveCommand } from './serve-command.ts';
@@ -23,8 +25,9 @@ const program = new Command('pawl')
   .addCommand(scoreCommand())
   .addCommand(curateCommand())
   .addCommand(datasetsCommand())
+  .addCommand(reportsCommand())
   .addCommand(doctorCommand());
-for (const command of [...engineCommands(), ...trainCommands()]) program.addCommand(command);
+for (const command of [...deployCommands(), ...engineCommands(), ...trainCommands()]) program.addCommand(command);
 
 try {
   await program.parseAsync();

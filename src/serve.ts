@@ -13,6 +13,8 @@ import { createApi } from './api/api.ts';
 import { type Recorder, startRecorder } from './collect/recorder.ts';
 import { startUpkeep } from './collect/upkeep.ts';
 import type { Config } from './config.ts';
+import { createRoutes, watchRoutes } from './deploy/routes.ts';
+import { watchRollouts } from './deploy/watch-rollouts.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { createKeyRing } from './gateway/keys.ts';
 import { createMetrics } from './gateway/metrics.ts';
@@ -73,11 +75,16 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
     const keys = createKeyRing();
     const watch = await watchKeys(store, keys, log);
     closers.push(() => watch.close());
+    const routes = createRoutes();
+    const routesWatch = await watchRoutes(store, routes, log);
+    closers.push(() => routesWatch.close());
+    const rolloutsWatch = watchRollouts(store, log);
+    closers.push(() => rolloutsWatch.close());
     const upstreams = connectUpstreams(config.upstreams);
     closers.push(() => upstreams.close());
 
     const metrics = createMetrics(() => recorder.stats());
-    const gateway = createGateway({ config, keys, upstreams, recorder, metrics, log });
+    const gateway = createGateway({ config, keys, upstreams, routes, recorder, metrics, log });
     const api = createApi({
       store,
       home: config.home,

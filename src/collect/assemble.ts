@@ -34,6 +34,7 @@ export function assemble(exchange: Exchange): Assembled {
     latencyMs: exchange.latencyMs,
     upstream: exchange.upstream,
     release: exchange.release,
+    ...(exchange.assigned === undefined ? {} : { assigned: exchange.assigned }),
     model: answer.model ?? exchange.requestedModel,
     status,
     httpStatus: exchange.httpStatus,

@@ -22,6 +22,8 @@ export type Exchange = {
   readonly latencyMs: number;
   readonly upstream: string;
   readonly release: string;
+  /** The release that was picked, if it failed before its first byte and `release` answered in its place. */
+  readonly assigned?: string;
   readonly requestedModel: string;
   /** What the gateway could tell without reading the answer. */
   readonly status: TurnStatus;

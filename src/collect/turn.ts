@@ -35,6 +35,8 @@ export type Turn = {
   readonly latencyMs: number;
   readonly upstream: string;
   readonly release: string;
+  /** The release that was picked, if it failed before its first byte and `release` answered in its place. */
+  readonly assigned?: string;
   /** The model the upstream says answered, else the one asked for. */
   readonly model: string;
   readonly status: TurnStatus;

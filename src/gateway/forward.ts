@@ -12,18 +12,28 @@ import { errorBody, isErrorBody, sendError } from './openai-error.ts';
 import { afterFailure, type Failure, isRetryable } from './retry.ts';
 import type { Upstreams } from './upstreams.ts';
 
+export type Target = {
+  /** Name of the upstream. */
+  readonly upstream: string;
+  readonly body: Uint8Array;
+  /** Calls before the next target is asked. */
+  readonly attempts: number;
+  /** What answers there, as the turn will say. */
+  readonly release: string;
+  /** The next target may do better, so even a refusal (4xx) goes on to it. */
+  readonly replaceable: boolean;
+  /** Sent with every answer, e.g. the turn's id. */
+  readonly answerHeaders: Readonly<Record<string, string>>;
+};
+
 export type Call = {
   /** Path below the upstream's base URL, e.g. `/chat/completions`. */
   readonly route: string;
-  readonly body: Uint8Array;
   readonly headers: IncomingHttpHeaders;
-  /** Names of the upstreams to ask, in order. */
-  readonly upstreams: readonly string[];
-  readonly attempts: number;
+  /** Whom to ask, in order. */
+  readonly targets: readonly Target[];
   /** Bytes of the answer kept for recording. */
   readonly keepBytes: number;
-  /** Sent with every answer, e.g. the turn's id. */
-  readonly answerHeaders: Readonly<Record<string, string>>;
 };
 
 export type Outcome = {
@@ -31,7 +41,10 @@ export type Outcome = {
   readonly httpStatus: number;
   readonly error: string | null;
   readonly attempts: number;
-  readonly upstream: string;
+  /** The target asked last. */
+  readonly target: Target;
+  /** Why the first target was passed over, if it was. */
+  readonly passedOver: string | null;
   readonly firstByteAt: number | null;
   readonly stream: boolean;
   readonly chunks: readonly Uint8Array[];
@@ -95,7 +108,8 @@ export function forward(call: Call, upstreams: Upstreams, response: ServerRespon
   let cut = false;
   let attempts = 0; // upstream calls in all
   let tries = 0; // upstream calls at the present upstream
-  let place = 0; // index in call.upstreams
+  let place = 0; // index in call.targets
+  let passedOver: string | null = null;
   let firstByteAt: number | null = null;
   let stream = false;
   let httpStatus = 0;
@@ -115,7 +129,8 @@ export function forward(call: Call, upstreams: Upstreams, response: ServerRespon
       httpStatus,
       error,
       attempts,
-      upstream: call.upstreams[place]!,
+      target: call.targets[place]!,
+      passedOver,
       firstByteAt,
       stream,
       chunks,
@@ -143,14 +158,15 @@ export function forward(call: Call, upstreams: Upstreams, response: ServerRespon
   };
 
   /** The present attempt failed before a byte went out: again, elsewhere, or the end. */
-  const failed = (failure: Failure, say: () => { status: number; error: string }) => {
+  const failed = (failure: Failure, reason: string, say: () => { status: number; error: string }) => {
     if (finished) return;
-    const next = afterFailure(failure, tries, call.attempts, Date.now(), Math.random());
+    const next = afterFailure(failure, tries, call.targets[place]!.attempts, Date.now(), Math.random());
     if (next.kind === 'again') {
       timer = setTimeout(attempt, next.waitMs);
       return;
     }
-    if (place + 1 < call.upstreams.length) {
+    if (place + 1 < call.targets.length) {
+      passedOver ??= reason;
       place++;
       tries = 0;
       attempt();
@@ -165,7 +181,8 @@ export function forward(call: Call, upstreams: Upstreams, response: ServerRespon
     timer = null;
     attempts++;
     tries++;
-    const name = call.upstreams[place]!;
+    const target = call.targets[place]!;
+    const name = target.upstream;
     const upstream = upstreams.get(name);
     // Set while an error answer is being read that may still be retried or must be put into shape.
     let held: { status: number; headers: IncomingHttpHeaders; chunks: Uint8Array[]; bytes: number } | null = null;
@@ -179,17 +196,22 @@ export function forward(call: Call, upstreams: Upstreams, response: ServerRespon
         for (const part of parts) keep(part);
         firstByteAt = Date.now();
         if (isErrorBody(text)) {
-          const out = returnedHeaders(headers, call.answerHeaders);
+          const out = returnedHeaders(headers, target.answerHeaders);
           out['content-length'] = String(Buffer.byteLength(text));
           response.writeHead(status, out);
           response.end(text);
         } else {
           const message = `Upstream ${name} answered ${status}${text.trim() === '' ? '' : `: ${text.trim().slice(0, 300)}`}`;
-          sendError(response, status, 'upstream_error', message, call.answerHeaders);
+          sendError(response, status, 'upstream_error', message, target.answerHeaders);
         }
         return { status, error: text.slice(0, 2000) || `status ${status}` };
       };
-      if (isRetryable(status)) failed({ kind: 'status', status, retryAfter: one(headers['retry-after']) }, pass);
+      if (isRetryable(status) || target.replaceable)
+        failed(
+          { kind: 'status', status, retryAfter: one(headers['retry-after']) },
+          `Upstream ${name} answered ${status}`,
+          pass,
+        );
       else {
         httpStatus = status;
         const { error } = pass();
@@ -202,7 +224,7 @@ export function forward(call: Call, upstreams: Upstreams, response: ServerRespon
         path: upstream.path + call.route,
         method: 'POST',
         headers: forwardedHeaders(call.headers, upstream.key),
-        body: call.body as Buffer,
+        body: target.body as Buffer,
         headersTimeout: upstream.silenceMs,
         bodyTimeout: upstream.silenceMs,
       },
@@ -221,7 +243,7 @@ export function forward(call: Call, upstreams: Upstreams, response: ServerRespon
           httpStatus = status;
           stream = one(headers['content-type'])?.startsWith('text/event-stream') ?? false;
           length = Number(one(headers['content-length']) ?? -1);
-          response.writeHead(status, returnedHeaders(headers, call.answerHeaders));
+          response.writeHead(status, returnedHeaders(headers, target.answerHeaders));
           if (stream) response.flushHeaders();
         },
         onResponseData(c, chunk) {
@@ -260,14 +282,14 @@ export function forward(call: Call, upstreams: Upstreams, response: ServerRespon
           }
           if (!started) {
             const silent = isTimeout(error);
-            failed({ kind: silent ? 'silence' : 'connection' }, () => {
+            failed({ kind: silent ? 'silence' : 'connection' }, reason, () => {
               const status = silent ? 504 : 502;
               sendError(
                 response,
                 status,
                 silent ? 'upstream_timeout' : 'upstream_unreachable',
                 reason,
-                call.answerHeaders,
+                target.answerHeaders,
               );
               return { status, error: reason };
             });

@@ -8,6 +8,7 @@ import type { Recorder } from '../collect/recorder.ts';
 import type { Endpoint } from '../collect/turn.ts';
 import { uuidv7 } from '../collect/uuid.ts';
 import type { Config } from '../config.ts';
+import type { Routes } from '../deploy/routes.ts';
 import { RequestError } from '../errors.ts';
 import { checkCall, endpoints, type Identity, identify, parseBody, parsePath } from './door.ts';
 import { forward } from './forward.ts';
@@ -16,6 +17,7 @@ import type { Metrics } from './metrics.ts';
 import { listModels } from './models.ts';
 import { sendError, sendJson } from './openai-error.ts';
 import { attachments, feedbackSignal, outcomeSignal } from './signals.ts';
+import { targetsOf } from './targets.ts';
 import type { Upstreams } from './upstreams.ts';
 
 /** Bytes of one answer that are kept for recording, and of all answers in flight together. */
@@ -32,11 +34,12 @@ export function createGateway(parts: {
   config: Config;
   keys: KeyRing;
   upstreams: Upstreams;
+  routes: Routes;
   recorder: Recorder;
   metrics: Metrics;
   log: Logger;
 }): Gateway {
-  const { config, keys, upstreams, recorder, metrics, log } = parts;
+  const { config, keys, upstreams, routes, recorder, metrics, log } = parts;
   const limiter = createRateLimiter();
   const maxBody = config.gateway.maxBodyMb * 1024 * 1024;
   let inFlight = 0;
@@ -68,6 +71,14 @@ export function createGateway(parts: {
     return key;
   }
 
+  let saidAt = 0;
+  /** Turns record each case; the log needs only to say that it happens. */
+  function sayPassedOver(assigned: string, release: string, reason: string | null): void {
+    if (Date.now() - saidAt < 10_000) return;
+    saidAt = Date.now();
+    log.warn({ assigned, release, reason }, 'gateway: a release could not answer and the baseline did');
+  }
+
   function call(
     endpoint: Endpoint,
     key: ClientKey,
@@ -81,18 +92,18 @@ export function createGateway(parts: {
     checkCall(endpoint, body);
     const { trajectory, user, keys: businessKeys } = identify(path, request.headers, body);
     const model = body.model as string;
-    const chain = upstreams.chain(model);
-    if (chain.length === 0)
-      throw new RequestError(
-        503,
-        'no_upstream',
-        'No upstream is configured. Set PAWL_UPSTREAM or `upstreams` in pawl.config.ts to an OpenAI-compatible server.',
-      );
+    const id = uuidv7(startedAt);
+    const picked = routes.pick(model, { agent: key.agent, user, trajectory });
+    const answerHeaders: Record<string, string> =
+      trajectory === null ? { 'x-pawl-turn': id } : { 'x-pawl-turn': id, 'x-pawl-trajectory': trajectory };
+    const targets = targetsOf(
+      { bytes, body, model, attempts: config.gateway.attempts, answerHeaders },
+      picked,
+      upstreams,
+    );
     if (inFlight >= config.gateway.maxInFlight)
       throw new TooMany(503, 'overloaded', `${inFlight} requests are in flight already.`, 1000);
 
-    const id = uuidv7(startedAt);
-    const sent = withDefaults(bytes, body, upstreams.get(chain[0]!).defaults);
     const keepBytes = Math.max(0, Math.min(keepPerAnswer, keepInFlight - keptInFlight));
     keptInFlight += bytes.length;
     inFlight++;
@@ -100,13 +111,9 @@ export function createGateway(parts: {
     forward(
       {
         route: path.route,
-        body: sent,
         headers: request.headers,
-        upstreams: chain,
-        attempts: config.gateway.attempts,
+        targets,
         keepBytes,
-        answerHeaders:
-          trajectory === null ? { 'x-pawl-turn': id } : { 'x-pawl-turn': id, 'x-pawl-trajectory': trajectory },
       },
       upstreams,
       response,
@@ -115,10 +122,13 @@ export function createGateway(parts: {
         inFlight--;
         keptInFlight -= bytes.length;
         metrics.inFlight.set(inFlight);
-        const release = `${outcome.upstream}/${model}`;
+        const { upstream, release } = outcome.target;
+        const assigned = picked !== null && picked.release.name !== release ? picked.release.name : null;
+        if (assigned !== null) sayPassedOver(assigned, release, outcome.passedOver);
         metrics.requestEnded({
           agent: key.agent,
-          release: outcome.httpStatus >= 400 && outcome.httpStatus < 500 ? outcome.upstream : release,
+          // A model's name that its upstream refused may be anything at all; it does not become a label.
+          release: picked === null && outcome.httpStatus >= 400 && outcome.httpStatus < 500 ? upstream : release,
           endpoint,
           status: outcome.status,
           seconds: (endedAt - startedAt) / 1000,
@@ -136,8 +146,9 @@ export function createGateway(parts: {
           startedAt,
           firstTokenMs: outcome.firstByteAt === null ? null : outcome.firstByteAt - startedAt,
           latencyMs: endedAt - startedAt,
-          upstream: outcome.upstream,
+          upstream,
           release,
+          ...(assigned === null ? {} : { assigned }),
           requestedModel: model,
           status: outcome.status,
           httpStatus: outcome.httpStatus,
@@ -231,17 +242,6 @@ class TooMany extends RequestError {
 
 const retryAfter = (error: RequestError): Record<string, string> =>
   error instanceof TooMany ? { 'retry-after': String(Math.max(1, Math.ceil(error.retryAfterMs / 1000))) } : {};
-
-/** The client's own bytes, unless the upstream has fields to add that the client did not set. */
-function withDefaults(
-  bytes: Buffer,
-  body: Record<string, unknown>,
-  defaults: Readonly<Record<string, unknown>>,
-): Buffer {
-  const missing = Object.keys(defaults).filter((name) => !Object.hasOwn(body, name));
-  if (missing.length === 0) return bytes;
-  return Buffer.from(JSON.stringify({ ...defaults, ...body }));
-}
 
 /** Reads at most `max` bytes; a larger body is refused as soon as it is known to be one, and never held in memory. */
 function readBody(request: IncomingMessage, max: number): Promise<Buffer> {

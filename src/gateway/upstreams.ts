@@ -16,6 +16,8 @@ export type Upstreams = {
   get(name: string): Connected;
   /** The upstreams to ask for a model, in order: the one that lists it (else the first), then its fallbacks. */
   chain(model: string): readonly string[];
+  /** An upstream by name, then its fallbacks; empty when it is not configured. */
+  from(name: string): readonly string[];
   close(): Promise<void>;
 };
 
@@ -36,6 +38,7 @@ export function connectUpstreams(settings: Config['upstreams']): Upstreams {
     names,
     get: (name) => connected.get(name)!,
     chain: (model) => chainFor(model, settings),
+    from: (name) => (connected.has(name) ? chainFrom(name, settings) : []),
     close: async () => {
       await Promise.all([...connected.values()].map(({ pool }) => pool.destroy()));
     },
@@ -44,8 +47,12 @@ export function connectUpstreams(settings: Config['upstreams']): Upstreams {
 
 export function chainFor(model: string, settings: Config['upstreams']): readonly string[] {
   const names = Object.keys(settings);
+  return chainFrom(names.find((name) => settings[name]!.models.includes(model)) ?? names[0], settings);
+}
+
+function chainFrom(first: string | undefined, settings: Config['upstreams']): readonly string[] {
   const chain: string[] = [];
-  let next: string | undefined = names.find((name) => settings[name]!.models.includes(model)) ?? names[0];
+  let next = first;
   while (next !== undefined && !chain.includes(next)) {
     chain.push(next);
     next = settings[next]!.fallback;

@@ -75,7 +75,7 @@ const turnColumns = `id uuid, trajectory text, agent text, "user" text, origin t
   "startedAt" double precision, "firstTokenMs" double precision, "latencyMs" double precision, upstream text, release text,
   model text, status text, "httpStatus" integer, error text, attempts integer, stream boolean, request jsonb, choices jsonb,
   "promptTokenIds" integer[], "promptTokens" bigint, "completionTokens" bigint, "reasoningTokens" bigint, usage jsonb,
-  "threadKey" text, redactions jsonb, "tokenIds" integer[], logprobs real[], "tokenCounts" integer[]`;
+  "threadKey" text, redactions jsonb, "tokenIds" integer[], logprobs real[], "tokenCounts" integer[], assigned text`;
 
 /**
  * $1 the turns, $2 and $3 the days between which their trajectories may already have begun.
@@ -90,10 +90,10 @@ with arrived as materialized (
 ), added as (
   insert into pawl.turns (id, day, agent, trajectory, user_id, origin, endpoint, keys, started_at, first_token_ms, latency_ms,
     upstream, release, model, status, http_status, error, attempts, stream, prompt_tokens, completion_tokens, reasoning_tokens,
-    thread_key, request, choices, usage, redactions, prompt_token_ids, token_ids, logprobs, token_counts)
+    thread_key, request, choices, usage, redactions, prompt_token_ids, token_ids, logprobs, token_counts, assigned)
   select id, day, agent, trajectory, "user", origin, endpoint, keys, at, "firstTokenMs", "latencyMs",
     upstream, release, model, status, "httpStatus", error, attempts, stream, "promptTokens", "completionTokens", "reasoningTokens",
-    "threadKey", request, choices, usage, redactions, "promptTokenIds", "tokenIds", logprobs, "tokenCounts"
+    "threadKey", request, choices, usage, redactions, "promptTokenIds", "tokenIds", logprobs, "tokenCounts", assigned
   from arrived
   on conflict (id, day) do nothing
   returning id, day, agent, trajectory, user_id, origin, keys, started_at, latency_ms, release, status, prompt_tokens, completion_tokens

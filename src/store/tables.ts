@@ -78,6 +78,7 @@ export type TurnsTable = {
   logprobs: (number | null)[] | null;
   /** For each choice how many token ids and how many logprobs are its own: [ids of 0, logprobs of 0, ids of 1, …]; -1: none given. */
   token_counts: number[] | null;
+  assigned: string | null;
 };
 
 export type SignalsTable = {

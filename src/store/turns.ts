@@ -55,6 +55,7 @@ export const turnOf = (row: Selectable<TurnsTable>): Turn => ({
   latencyMs: row.latency_ms,
   upstream: row.upstream,
   release: row.release,
+  ...(row.assigned !== null && { assigned: row.assigned }),
   model: row.model,
   status: row.status,
   httpStatus: row.http_status,

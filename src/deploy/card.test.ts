@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import type { Report } from '../evaluate/report.ts';
+import { compareTasks } from '../evaluate/run.ts';
+import { sealed } from './audit.ts';
+import { type CardParts, modelCard } from './card.ts';
+import { makeRelease } from './release.ts';
+
+const release = makeRelease({ agent: 'desk', name: 'v2', upstream: 'local', model: 'm2' }, Date.UTC(2026, 4, 20, 12));
+const nothing: CardParts = {
+  release,
+  baseline: null,
+  run: null,
+  report: null,
+  rollout: null,
+  dataset: null,
+  audit: [],
+};
+// 10 refunds: 4 → 9; 10 status: 10 → 9.
+const tasks = Array.from({ length: 20 }, (_, i) => ({
+  id: `t${i}`,
+  type: i < 10 ? 'refund' : 'status',
+  baseline: i < 4 || i >= 10 ? 1 : 0,
+  candidate: i === 9 || i === 10 ? 0 : 1,
+}));
+const report: Report = {
+  ...{ id: 'report-1', agent: 'desk', baseline: 'v1', candidate: 'v2', attempts: 1, temperature: 1, seed: 7 },
+  suite: { name: 'golden', hash: 'abc', tasks: 20 },
+  ...compareTasks(tasks, 7),
+  tasks,
+  drift: 0.25,
+  ...{ verdict: 'inconclusive', reasons: ['May be chance.'], seconds: 3, createdAt: 0 },
+};
+
+describe('a model card', () => {
+  it('says what is not known instead of leaving it out', () => {
+    const card = modelCard(nothing);
+    for (const line of [
+      'No dataset is on record.',
+      'No training run is on record.',
+      'It has not been evaluated.',
+      'Whether it forgot anything is not known: there is no report.',
+      'It has had no traffic.',
+      'Nobody has acted on this release yet.',
+    ])
+      expect(card).toContain(line);
+  });
+
+  it('tells before and after by task type, what got worse, and who agreed', () => {
+    const row = sealed(
+      {
+        ...{ agent: 'desk', actor: 'ann', event: 'release-created', subject: release.id },
+        details: {},
+        at: release.createdAt,
+      },
+      null,
+    );
+    const dataset = { id: 'd1', trajectories: 80, left: { 'no consent': 15, duplicate: 5 } };
+    const card = modelCard({ ...nothing, report, dataset, audit: [row] });
+    expect(card).toContain('Dataset d1: 80 trajectories. Left out: 15 no consent, 5 duplicate.');
+    expect(card).toContain(
+      '| all | 20 | 70.0% | 90.0% |\n| refund | 10 | 40.0% | 90.0% |\n| status | 10 | 100.0% | 90.0% |',
+    );
+    expect(card).toContain('Task types that got worse: status (-10.0 points).');
+    expect(card).toContain('Verdict: **inconclusive**. May be chance. A person decides');
+    expect(card).toContain(`- 2026-05-20 12:00: release-created by ann\n\nAudit row 1, hash \`${row.hash}\`.`);
+  });
+
+  it('does not let a name become markup', () => {
+    const evil = { ...report, types: { 'a|b\n# <script>': report.overall! } };
+    const card = modelCard({ ...nothing, report: evil });
+    expect(card).toContain('| a\\|b # \\<script\\> | 20 |');
+    expect(card).not.toMatch(/^# <script>/m);
+  });
+});

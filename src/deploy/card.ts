@@ -1,0 +1,101 @@
+/**
+ * A model card in Markdown, made from the records and from nothing else: what the release was made of, how, what was measured,
+ * what was found unsafe, who agreed. What no record says, the card says is not known. Follows Mitchell et al., "Model Cards
+ * for Model Reporting" (2019), in short.
+ */
+import type { Report } from '../evaluate/report.ts';
+import { consequence, percent } from '../evaluate/verdict.ts';
+import type { RunRecord } from '../train/run-record.ts';
+import type { AuditRow } from './audit.ts';
+import type { Release } from './release.ts';
+import { type Rollout, weightOf } from './rollout.ts';
+
+export type CardParts = {
+  readonly release: Release;
+  readonly baseline: Release | null;
+  readonly run: RunRecord | null;
+  readonly report: Report | null;
+  readonly rollout: Rollout | null;
+  /** What it was trained on: how many trajectories stayed, and how many were left out for which reason. */
+  readonly dataset: {
+    readonly id: string;
+    readonly trajectories: number;
+    readonly left: Readonly<Record<string, number>>;
+  } | null;
+  /** Audit rows about the release and its rollout, oldest first. */
+  readonly audit: readonly AuditRow[];
+};
+
+export function modelCard({ release, baseline, run, report, rollout, dataset, audit }: CardParts): string {
+  const head = audit.at(-1);
+  return `${[
+    `# ${inline(release.name)}`,
+    `Release of the agent ${inline(release.agent)}, made ${day(release.createdAt)}. Answers as \`${inline(release.model)}\` at upstream \`${inline(release.upstream)}\`${baseline === null ? '' : `; to replace ${inline(baseline.name)}`}.`,
+    '## Data',
+    dataset === null
+      ? 'No dataset is on record.'
+      : `Dataset ${inline(dataset.id)}: ${dataset.trajectories} trajectories. Left out: ${left(dataset.left)}.`,
+    '## Method',
+    run === null
+      ? 'No training run is on record.'
+      : `Run ${inline(run.id)}, recipe ${inline(run.recipe)}, ${run.step} of ${run.steps} steps from ${inline(base(run.base))}, seed ${run.seed}; ended ${run.status}${run.reason === null ? '' : `: ${inline(run.reason)}`}.`,
+    '## Evaluation',
+    ...evaluation(report),
+    '## Safety',
+    ...safety(report, rollout),
+    '## Approval',
+    ...(audit.length === 0 ? ['Nobody has acted on this release yet.'] : [audit.map(auditLine).join('\n')]),
+    ...(head === undefined ? [] : [`Audit row ${head.n}, hash \`${head.hash}\`.`]),
+  ].join('\n\n')}\n`;
+}
+
+function evaluation(report: Report | null): string[] {
+  if (report === null) return ['It has not been evaluated.'];
+  const { overall, suite } = report;
+  const asked = `Suite ${inline(suite.name)} (${suite.tasks} tasks, hash \`${suite.hash}\`), ${report.attempts} attempt${report.attempts === 1 ? '' : 's'} each, seed ${report.seed}.`;
+  const verdict = `Verdict: **${report.verdict}**. ${report.reasons.map(inline).join(' ')} ${consequence(report.verdict)}`;
+  if (overall === null) return [asked, verdict];
+  const [low, high] = overall.interval;
+  const rows = Object.entries(report.types).map(([name, type]) => row(name, type));
+  return [
+    `${asked} Difference ${points(overall.difference)} (95% interval ${points(low)} to ${points(high)}).${overall.detectable === null ? '' : ` The suite can be relied on to show ${points(overall.detectable)} or more.`}`,
+    ['| tasks | n | before | after |', '|---|---:|---:|---:|', row('all', overall), ...rows].join('\n'),
+    verdict,
+  ];
+}
+
+const row = (name: string, { n, baseline, candidate }: { n: number; baseline: number; candidate: number }): string =>
+  `| ${inline(name)} | ${n} | ${percent(baseline)} | ${percent(candidate)} |`;
+
+function safety(report: Report | null, rollout: Rollout | null): string[] {
+  const worse = Object.entries(report?.types ?? {}).filter(([, { difference }]) => difference < 0);
+  const fallen =
+    report === null
+      ? 'Whether it forgot anything is not known: there is no report.'
+      : worse.length === 0
+        ? 'No task type got worse in the evaluation.'
+        : `Task types that got worse: ${worse.map(([name, { difference }]) => `${inline(name)} (${points(difference)})`).join(', ')}.`;
+  const traffic =
+    rollout === null
+      ? 'It has had no traffic.'
+      : `Rollout ${inline(rollout.id)} is ${rollout.phase} with ${percent(weightOf(rollout))} of the users. ${rollout.reasons.map(inline).join(' ')}`;
+  const drift = report?.drift ?? null;
+  const moved =
+    drift === null ? [] : [`Its answers moved ${Math.max(0, drift).toFixed(2)} nats per token from the baseline’s.`];
+  return [[fallen, ...moved].join(' '), traffic];
+}
+
+const auditLine = ({ at, actor, event }: AuditRow): string => `- ${day(at)}: ${inline(event)} by ${inline(actor)}`;
+const left = (reasons: Readonly<Record<string, number>>): string =>
+  Object.entries(reasons)
+    .map(([reason, count]) => `${count} ${inline(reason)}`)
+    .join(', ') || 'nothing';
+const base = (folder: string): string => folder.split('/').filter(Boolean).at(-1) ?? folder;
+const day = (at: number): string => new Date(at).toISOString().slice(0, 16).replace('T', ' ');
+const points = (share: number): string => `${share > 0 ? '+' : ''}${(share * 100).toFixed(1)} points`;
+/** Names come from outside: they stay on their line and inside their cell, and are no markup. */
+const inline = (text: string): string =>
+  text
+    .replace(/\s+/g, ' ')
+    .replace(/[|`<>[\]]/g, '\\$&')
+    .slice(0, 500);

@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest';
+import { random } from '../simulate/random.ts';
+import {
+  check,
+  decide,
+  halfWidth,
+  type Measurements,
+  type ReleaseMeasurement,
+  type Sample,
+  shareEvidence,
+} from './decide.ts';
+import { moved, type Rollout, rolloutSettings } from './rollout.ts';
+
+const settings = rolloutSettings.parse({ holdSeconds: 100, patienceSeconds: 1000, minTurns: 50, minUnits: 20 });
+const canary: Rollout = {
+  ...{ id: 'r1', agent: 'desk', baseline: 'a', candidate: 'b', report: null, phase: 'canary', step: 0, settings },
+  ...{ reasons: [], version: 1, createdAt: 0, startedAt: 0, stepSince: 0, endedAt: null },
+};
+
+/** `ones` of `n` users had 1, the others 0. */
+const share = (ones: number, n: number): Sample => ({ n, sum: ones, squares: ones });
+const none = share(0, 0);
+const good: ReleaseMeasurement = {
+  turns: 1000,
+  errors: 5,
+  p99Ms: 400,
+  outcome: share(140, 200),
+  feedback: share(80, 100),
+};
+const measured = (candidate: Partial<ReleaseMeasurement>, slow: Measurements['slow'] = null): Measurements => {
+  const all = { ...good, ...candidate };
+  return { baseline: good, candidate: all, slow: slow ?? { limitMs: 650, count: 0, of: all.turns - all.errors } };
+};
+const silence: Measurements = {
+  baseline: { turns: 0, errors: 0, p99Ms: null, outcome: none, feedback: none },
+  candidate: { turns: 0, errors: 0, p99Ms: null, outcome: none, feedback: none },
+  slow: null,
+};
+const after = 100_000; // ms: the hold is over
+
+describe('deciding', () => {
+  it('holds a young step however good it looks', () => {
+    expect(decide(canary, measured({}), 99_000).kind).toBe('hold');
+    expect(decide(canary, measured({}), after).kind).toBe('advance');
+  });
+
+  it('holds without traffic: a quiet night is neither a failure nor a pass', () => {
+    const decision = decide(canary, silence, after);
+    expect(decision.kind).toBe('hold');
+    expect(decision.checks.map(({ end }) => end)).toEqual(['unmeasured', 'unmeasured', 'unmeasured', 'unmeasured']);
+    expect(decision.reasons[0]).toBe('Too few calls to tell: baseline 0, candidate 0, each needs 50.');
+  });
+
+  it('asks a person when a step has waited too long for data', () => {
+    expect(decide(canary, silence, 999_000).kind).toBe('hold');
+    expect(decide(canary, silence, 1_000_000).kind).toBe('pause');
+  });
+
+  it('does not go on while the outcome is not known yet, good calls or not', () => {
+    expect(decide(canary, measured({ outcome: share(15, 19) }), after)).toMatchObject({
+      kind: 'hold',
+      reasons: ['Too few users with resolved to tell: baseline 200, candidate 19, each needs 20.'],
+    });
+  });
+
+  it('goes on without votes, which not every agent’s users give', () => {
+    expect(decide(canary, measured({ feedback: none }), after).kind).toBe('advance');
+  });
+
+  it('walks a good candidate 5 → 25 → 50 → 100% → promoted', () => {
+    let rollout = canary;
+    const kinds: string[] = [];
+    for (let now = after; rollout.phase === 'canary'; now += after) {
+      const { kind, reasons } = decide(rollout, measured({ outcome: share(170, 200) }), now);
+      kinds.push(kind);
+      if (kind === 'hold') throw new Error(reasons.join(' '));
+      rollout = moved(rollout, kind, reasons, now);
+    }
+    expect(kinds).toEqual(['advance', 'advance', 'advance', 'promote']);
+    expect(rollout.phase).toBe('promoted');
+  });
+
+  it('rolls back a candidate whose calls fail, at once', () => {
+    // 20 of 60 calls failed where the baseline fails 5 of 1000.
+    const decision = decide(canary, measured({ turns: 60, errors: 20 }), 1000);
+    expect(decision.kind).toBe('rollback');
+    expect(decision.reasons).toEqual([
+      'Errors: candidate 20 of 60 calls, baseline 5 of 1000; more than 1.5 × the baseline’s rate, and chance does not explain it.',
+    ]);
+  });
+
+  it('rolls back a candidate whose users get less done', () => {
+    // 8 of 40 users against 140 of 200.
+    const decision = decide(canary, measured({ outcome: share(8, 40) }), 1000);
+    expect(decision.kind).toBe('rollback');
+    expect(decision.reasons[0]).toMatch(/^resolved: candidate 0\.200 of 40 users, baseline 0\.700 of 200; worse/);
+  });
+
+  it('rolls back a candidate that is slow', () => {
+    expect(decide(canary, measured({}, { limitMs: 650, count: 60, of: 900 }), 1000).kind).toBe('rollback');
+    expect(decide(canary, measured({}, { limitMs: 650, count: 9, of: 900 }), after).kind).toBe('advance');
+  });
+
+  it('rolls back a candidate that users vote down', () => {
+    expect(decide(canary, measured({ feedback: share(20, 100) }), 1000).kind).toBe('rollback');
+  });
+
+  it('waits when it is worse by more than the margin but not certainly so', () => {
+    const decision = decide(canary, measured({ outcome: share(18, 30) }), after);
+    expect(decision.kind).toBe('hold');
+    expect(decision.reasons[0]).toMatch(/0\.600 of 30 users.*perhaps worse: not certain yet/);
+  });
+
+  it('takes failing before all else: before the hold, before pausing, and while paused', () => {
+    const bad = measured({ turns: 60, errors: 20, outcome: none });
+    expect(decide(canary, bad, 1).kind).toBe('rollback');
+    expect(decide(canary, bad, 2_000_000).kind).toBe('rollback');
+    expect(decide({ ...canary, phase: 'paused' }, bad, 1).kind).toBe('rollback');
+    expect(decide({ ...canary, phase: 'paused' }, measured({}), 2_000_000).kind).toBe('hold');
+  });
+
+  it('does nothing to a rollout that waits or has ended', () => {
+    const bad = measured({ turns: 60, errors: 20 });
+    for (const phase of ['waiting', 'promoted', 'rolled-back'] as const)
+      expect(decide({ ...canary, phase }, bad, after).kind).toBe('hold');
+  });
+});
+
+describe('the tests behind it', () => {
+  it('count errors by whose they are: three, all the candidate’s, at 5% of the traffic', () => {
+    // Each would be the candidate's with probability 1.5·50 / (1.5·50 + 950) = 0.0732.
+    expect(shareEvidence(0, 0, 0.0732)).toBe(1);
+    expect(shareEvidence(3, 3, 0.0732)).toBeGreaterThan(320);
+    const few = check(
+      { ...measured({ turns: 50, errors: 3 }), baseline: { ...good, turns: 950, errors: 0 } },
+      settings,
+    );
+    expect(few[0]!.end).toBe('fail');
+  });
+
+  it('find one error of fifty calls compatible with a baseline of none', () => {
+    const one = check(
+      { ...measured({ turns: 500, errors: 1 }), baseline: { ...good, turns: 500, errors: 0 } },
+      settings,
+    );
+    expect(one[0]!.end).toBe('pass');
+  });
+
+  it('seldom accuse an equal candidate, looked at after every user of 2000', () => {
+    // 200 rollouts of one step and one check at α = 0.05: at most 5% may ever fail; 10 expected at the very most.
+    const rng = random('equal');
+    let accused = 0;
+    for (let run = 0; run < 200; run++) {
+      const a = { n: 0, sum: 0, squares: 0 };
+      const b = { n: 0, sum: 0, squares: 0 };
+      for (let user = 0; user < 1000; user++) {
+        for (const side of [a, b]) {
+          const value = rng.chance(0.7) ? 1 : 0;
+          side.n++;
+          side.sum += value;
+          side.squares += value;
+        }
+        if (a.n < 20) continue;
+        if (b.sum / b.n - a.sum / a.n + halfWidth(a, b, 80, 0.05) < 0) {
+          accused++;
+          break;
+        }
+      }
+    }
+    expect(accused).toBeLessThanOrEqual(10);
+  });
+
+  it('find a candidate that solves half instead of seven in ten within 1000 users', () => {
+    expect(halfWidth(share(350, 500), share(250, 500), 80, 0.05 / 16)).toBeLessThan(0.2);
+  });
+
+  it('do not claim certainty from equal values', () => {
+    expect(halfWidth(share(20, 20), share(20, 20), 80, 0.05)).toBe(0); // nothing ever varied, and the difference is 0
+    expect(halfWidth(share(20, 20), share(0, 20), 80, 0.05)).toBeGreaterThan(0.1);
+  });
+});

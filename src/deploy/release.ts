@@ -1,0 +1,45 @@
+/**
+ * The record of what can answer traffic: a model at an upstream, with the prompt version and sampling settings it is served
+ * with, and where it came from. A release never changes; its id is the hash of its content, so making the same one again
+ * gives the same release. Turns carry its name, which is unique for an agent.
+ */
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+
+export const releaseSchema = z.strictObject({
+  id: z.string(),
+  agent: z.string().min(1),
+  name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/, 'letters, digits and _ . : - only, at most 128'),
+  /** Name of the upstream that serves it. */
+  upstream: z.string().min(1),
+  /** The model's name there. */
+  model: z.string().min(1).max(256),
+  /** Folder of its weights; null for a model whose weights are somebody else's. */
+  checkpoint: z.string().nullable(),
+  /** Version of the prompt it is served with; null where the agent sends its own. */
+  prompt: z.string().nullable(),
+  /** Fields of a request that are set where the caller does not set them, e.g. { temperature: 0.7 }. */
+  sampling: z.record(z.string().regex(/^[a-z][a-z0-9_]{0,63}$/), z.json()),
+  run: z.string().nullable(),
+  report: z.string().nullable(),
+  dataset: z.string().nullable(),
+  createdAt: z.number(), // ms since epoch
+});
+export type Release = Readonly<z.infer<typeof releaseSchema>>;
+
+export type NewRelease = Pick<Release, 'agent' | 'name' | 'upstream' | 'model'> &
+  Partial<Pick<Release, 'checkpoint' | 'prompt' | 'sampling' | 'run' | 'report' | 'dataset'>>;
+
+export function makeRelease(given: NewRelease, now: number): Release {
+  const { agent, name, upstream, model } = given;
+  const { checkpoint = null, prompt = null, sampling = {}, run = null, report = null, dataset = null } = given;
+  const content = JSON.stringify([agent, name, upstream, model, checkpoint, prompt, sorted(sampling)]);
+  const id = `release-${createHash('sha256').update(content).digest('hex').slice(0, 16)}`;
+  return releaseSchema.parse({
+    id,
+    ...{ agent, name, upstream, model, checkpoint, prompt, sampling, run, report, dataset, createdAt: now },
+  });
+}
+
+const sorted = (fields: Readonly<Record<string, unknown>>) =>
+  Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { moved, phases, type Rollout, rolloutSettings, weightOf } from './rollout.ts';
+
+const rollout: Rollout = {
+  id: 'r1',
+  agent: 'desk',
+  baseline: 'release-a',
+  candidate: 'release-b',
+  report: null,
+  phase: 'waiting',
+  step: 0,
+  settings: rolloutSettings.parse({}),
+  reasons: [],
+  version: 1,
+  createdAt: 0,
+  startedAt: null,
+  stepSince: null,
+  endedAt: null,
+};
+
+describe('a rollout', () => {
+  it('walks 5 → 25 → 50 → 100% and ends promoted', () => {
+    let now = moved(rollout, 'approve', [], 10);
+    expect(now).toMatchObject({ phase: 'canary', step: 0, startedAt: 10, stepSince: 10, version: 2 });
+    const weights = [weightOf(now)];
+    for (const at of [20, 30, 40]) {
+      now = moved(now, 'advance', [], at);
+      expect(now.stepSince).toBe(at);
+      weights.push(weightOf(now));
+    }
+    expect(weights).toEqual([0.05, 0.25, 0.5, 1]);
+    expect(() => moved(now, 'advance', [], 50)).toThrow('Rollout r1 is canary at step 4 and cannot advance.');
+    expect(moved(now, 'promote', [], 50)).toMatchObject({ phase: 'promoted', endedAt: 50, startedAt: 10 });
+  });
+
+  it('can be ended from every open phase, and from no other', () => {
+    for (const phase of phases) {
+      const end = () => moved({ ...rollout, phase }, 'abort', ['Somebody said so.'], 9);
+      if (phase === 'promoted' || phase === 'rolled-back') expect(end).toThrow(`is ${phase} and cannot abort`);
+      else expect(weightOf(end())).toBe(0);
+    }
+  });
+
+  it('keeps its share while paused, and goes on with the next step when approved', () => {
+    const paused = moved({ ...rollout, phase: 'canary', step: 1 }, 'pause', [], 5);
+    expect(weightOf(paused)).toBe(0.25);
+    expect(weightOf(moved(paused, 'approve', [], 6))).toBe(0.5);
+  });
+
+  it('refuses steps that do not grow to everybody', () => {
+    for (const steps of [[0.5, 0.25, 1], [0.05, 0.5], [1.5], []])
+      expect(rolloutSettings.safeParse({ steps }).success).toBe(false);
+    expect(() => rolloutSettings.parse({ hold: 5 })).toThrow(/hold/);
+  });
+});

@@ -1,0 +1,129 @@
+/** `pawl reports list` and `show`: evaluations, read at a terminal. Reads only. */
+import { Command } from 'commander';
+import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { RequestError } from '../errors.ts';
+import { listReports, readReport } from '../store/reports.ts';
+import { type Column, type Paint, plain, table } from '../terminal.ts';
+import type { Comparison } from './compare.ts';
+import { type Report, reportSchema } from './report.ts';
+import { consequence, percent, type Verdict } from './verdict.ts';
+
+const points = (share: number): string => `${share > 0 ? '+' : ''}${(share * 100).toFixed(1)}`;
+
+export function verdictColour(verdict: Verdict, paint: Paint): (text: string) => string {
+  switch (verdict) {
+    case 'pass':
+      return paint.green;
+    case 'fail':
+      return paint.red;
+    case 'inconclusive':
+    case 'unmeasured':
+      return paint.yellow;
+    default:
+      return verdict satisfies never;
+  }
+}
+
+const figures = ({ n, baseline, candidate, difference, interval: [low, high], p }: Comparison): string[] => [
+  String(n),
+  percent(baseline),
+  percent(candidate),
+  points(difference),
+  `${points(low)} … ${points(high)}`,
+  p < 0.0001 ? '<0.0001' : p.toFixed(4),
+];
+
+/** A report as lines of text. */
+export function reportLines(report: Report, terminal: { readonly columns: number; readonly paint: Paint }): string[] {
+  const { overall, suite, types } = report;
+  const right: Column[] = ['N', 'BEFORE', 'AFTER', 'POINTS', '95%', 'P'].map((title) => ({ title, right: true }));
+  const rows = [
+    ...(overall ? [['all', ...figures(overall)]] : []),
+    ...Object.entries(types).map(([name, type]) => [name, ...figures(type)]),
+  ];
+  return [
+    plain(`${report.id}: ${report.candidate} against ${report.baseline}, agent ${report.agent}`),
+    plain(
+      `Suite ${suite.name} (${suite.tasks} tasks, hash ${suite.hash}), attempts ${report.attempts}, seed ${report.seed}, ${report.seconds.toFixed(1)} s`,
+    ),
+    ...(rows.length === 0 ? [] : ['', ...table([{ title: 'TASKS', shrinkTo: 8 }, ...right], rows, terminal)]),
+    '',
+    `Verdict: ${verdictColour(report.verdict, terminal.paint)(report.verdict)}. ${consequence(report.verdict)}`,
+    ...report.reasons.map((reason) => plain(reason)),
+    ...(report.drift === null
+      ? []
+      : [`Drift: ${Math.max(0, report.drift).toFixed(2)} nats per token from the baseline’s answers.`]),
+    ...(overall?.detectable
+      ? [`This suite can be relied on to show ${points(overall.detectable)} points or more.`]
+      : []),
+  ];
+}
+
+const list = withConfigOption(new Command('list'))
+  .description('List evaluations, newest first.')
+  .option('--agent <name>', 'only this agent’s')
+  .option('--limit <n>', 'how many, at most 200', wholeNumber(1, 200), 20)
+  .option('--json', 'one JSON object per line')
+  .action((options: CommonOptions & { agent?: string; limit: number }) =>
+    withHome(options, 'existing', async ({ store, terminal }) => {
+      const reports = await listReports(store, { agent: options.agent, limit: options.limit });
+      if (options.json) {
+        for (const report of reports) terminal.write(JSON.stringify(report));
+        return;
+      }
+      if (reports.length === 0) {
+        terminal.write('Nothing has been evaluated yet.');
+        return;
+      }
+      const columns: Column[] = [
+        { title: 'ID', shrinkTo: 10 },
+        { title: 'CANDIDATE', shrinkTo: 8 },
+        { title: 'BASELINE', shrinkTo: 8 },
+        { title: 'SUITE', shrinkTo: 6 },
+        { title: 'BEFORE', right: true },
+        { title: 'AFTER', right: true },
+        { title: 'VERDICT' },
+        { title: 'TIME' },
+      ];
+      const rows = reports.map((r) => [
+        r.id,
+        r.candidate,
+        r.baseline,
+        `${r.suite.name} ${r.suite.tasks}`,
+        r.overall ? percent(r.overall.baseline) : '–',
+        r.overall ? percent(r.overall.candidate) : '–',
+        r.verdict,
+        new Date(r.createdAt).toISOString().slice(0, 16).replace('T', ' '),
+      ]);
+      const lines = table(columns, rows, terminal, (cell, row, column) =>
+        columns[column]?.title === 'VERDICT' ? verdictColour(reports[row]!.verdict, terminal.paint)(cell) : cell,
+      );
+      for (const line of lines) terminal.write(line);
+    }),
+  );
+
+const show = withConfigOption(new Command('show'))
+  .description('Show one evaluation: before and after, by task type, and the verdict.')
+  .argument('<id>', 'id of the report')
+  .option('--json', 'everything as one JSON object')
+  .action((id: string, options: CommonOptions) =>
+    withHome(options, 'existing', async ({ store, terminal }) => {
+      const found = await readReport(store, id);
+      if (found === null)
+        throw new RequestError(
+          404,
+          'not_found',
+          `There is no report ${id}; \`pawl reports list\` shows those that exist.`,
+        );
+      const report = reportSchema.parse(found);
+      if (options.json) terminal.write(JSON.stringify(report, null, 2));
+      else for (const line of reportLines(report, terminal)) terminal.write(line);
+    }),
+  );
+
+export const reportsCommand = (): Command =>
+  new Command('reports')
+    .description('Look at evaluations.')
+    .addCommand(list, { isDefault: true })
+    .addCommand(show)
+    .addHelpText('after', '\nExample:\n  pawl reports list --agent support-desk');

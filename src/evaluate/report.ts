@@ -1,0 +1,59 @@
+/**
+ * The record of one evaluation: a candidate against the baseline on the same tasks with the same seeds, task by task, and
+ * what follows. Its id says what was asked (models, suite, attempts, seed), so asking again finds the same report; apart
+ * from times it also has the same content.
+ */
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { verdicts } from './verdict.ts';
+
+const comparison = z.strictObject({
+  n: z.int(),
+  baseline: z.number(),
+  candidate: z.number(),
+  difference: z.number(),
+  interval: z.tuple([z.number(), z.number()]).readonly(),
+  p: z.number(),
+  test: z.enum(['mcnemar', 'sign-flip']),
+  better: z.int(),
+  worse: z.int(),
+  detectable: z.number().nullable(),
+});
+
+export const reportSchema = z.strictObject({
+  id: z.string(),
+  agent: z.string(),
+  /** Names of the releases or checkpoints compared. */
+  baseline: z.string(),
+  candidate: z.string(),
+  suite: z.strictObject({ name: z.string(), hash: z.string(), tasks: z.int() }),
+  attempts: z.int(),
+  temperature: z.number(),
+  seed: z.int(),
+  /** null: no task was measured for both. */
+  overall: comparison.nullable(),
+  types: z.record(z.string(), comparison),
+  tasks: z.array(
+    z.strictObject({
+      id: z.string(),
+      type: z.string(),
+      /** Share of attempts that solved it; null: it could not be played (a tool or a server failed, not the model). */
+      baseline: z.number().nullable(),
+      candidate: z.number().nullable(),
+    }),
+  ),
+  /** KL(candidate ‖ baseline), nats per token the candidate wrote; null where tokens are not known. */
+  drift: z.number().nullable(),
+  verdict: z.enum(verdicts),
+  reasons: z.array(z.string()),
+  seconds: z.number(),
+  createdAt: z.number(), // ms since epoch
+});
+export type Report = Readonly<z.infer<typeof reportSchema>>;
+
+type Asked = Pick<Report, 'agent' | 'baseline' | 'candidate' | 'suite' | 'attempts' | 'temperature' | 'seed'>;
+
+export function reportId({ agent, baseline, candidate, suite, attempts, temperature, seed }: Asked): string {
+  const asked = JSON.stringify([agent, baseline, candidate, suite.hash, attempts, temperature, seed]);
+  return `report-${createHash('sha256').update(asked).digest('hex').slice(0, 16)}`;
+}

@@ -1,0 +1,65 @@
+/**
+ * Where a call goes, in order: for a release, its upstream and then the baseline's; for any other model, the upstream that
+ * lists it and then its fallbacks. Each target has its own body, because each server calls its model by its own name.
+ */
+import type { Picked } from '../deploy/routes.ts';
+import { RequestError } from '../errors.ts';
+import type { Target } from './forward.ts';
+import { withFields, withModel } from './rewrite.ts';
+import type { Upstreams } from './upstreams.ts';
+
+export type Asked = {
+  readonly bytes: Buffer;
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly model: string;
+  /** Upstream calls for one request before the next target is asked. */
+  readonly attempts: number;
+  readonly answerHeaders: Readonly<Record<string, string>>;
+};
+
+export function targetsOf(asked: Asked, picked: Picked | null, upstreams: Upstreams): Target[] {
+  const targets = picked === null ? plain(asked, upstreams) : released(asked, picked, upstreams);
+  if (targets.length > 0) return targets;
+  throw new RequestError(
+    503,
+    'no_upstream',
+    picked === null || upstreams.names.length === 0
+      ? 'No upstream is configured. Set PAWL_UPSTREAM or `upstreams` in pawl.config.ts to an OpenAI-compatible server.'
+      : `Release ${picked.release.name} is served by upstream ${picked.release.upstream}, which is not configured here.`,
+  );
+}
+
+function plain({ bytes, body, model, attempts, answerHeaders }: Asked, upstreams: Upstreams): Target[] {
+  const chain = upstreams.chain(model);
+  if (chain.length === 0) return [];
+  const sent = withFields(bytes, body, upstreams.get(chain[0]!).defaults);
+  return chain.map((upstream) => ({
+    upstream,
+    body: sent,
+    attempts,
+    release: `${upstream}/${model}`,
+    replaceable: false,
+    answerHeaders,
+  }));
+}
+
+function released(asked: Asked, { release, fallback }: Picked, upstreams: Upstreams): Target[] {
+  const { bytes, body, attempts, answerHeaders } = asked;
+  return [release, ...(fallback === null ? [] : [fallback])].flatMap((one): Target[] => {
+    // A candidate gets one try, and no other server's help: what it cannot do, the baseline does.
+    const replaceable = fallback !== null && one === release;
+    const chain = upstreams.from(one.upstream);
+    return (replaceable ? chain.slice(0, 1) : chain).map((upstream) => ({
+      upstream,
+      body: withModel(
+        withFields(bytes, body, { ...upstreams.get(upstream).defaults, ...one.sampling }),
+        body,
+        one.model,
+      ),
+      attempts: replaceable ? 1 : attempts,
+      release: one.name,
+      replaceable,
+      answerHeaders: { ...answerHeaders, 'x-pawl-release': one.name },
+    }));
+  });
+}

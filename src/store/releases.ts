@@ -1,0 +1,121 @@
+/** Releases, and which of them answers an agent's traffic. The shapes are deploy/release.ts's; this file maps rows. */
+import type { ColumnType, Selectable } from 'kysely';
+import type { Release } from '../deploy/release.ts';
+import { type Store, storeError } from './postgres.ts';
+
+export type ReleaseTables = {
+  releases: Omit<Release, 'sampling' | 'createdAt'> & {
+    sampling: ColumnType<Release['sampling'], string, string>;
+    created_at: Date;
+  };
+  routes: { agent: string; release: string; aliases: string[]; changed_at: Date };
+};
+
+const releaseOf = ({ created_at, ...row }: Selectable<ReleaseTables['releases']>): Release => ({
+  ...row,
+  createdAt: created_at.getTime(),
+});
+
+/** Whether it is new. Saving the same release again changes nothing. */
+export const insertRelease = async (db: Store['db'], release: Release): Promise<boolean> => {
+  const { createdAt, sampling, ...fields } = release;
+  const inserted = await db
+    .withTables<ReleaseTables>()
+    .insertInto('releases')
+    .values({ ...fields, sampling: JSON.stringify(sampling), created_at: new Date(createdAt) })
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .returning('id')
+    .executeTakeFirst()
+    .catch((error) => {
+      if ((error as { code?: string }).code === '23505')
+        throw new Error(
+          `Agent ${release.agent} has another release named ${release.name}; names are used once, choose a new one.`,
+        );
+      throw storeError(error, `Saving release ${release.name}`);
+    });
+  return inserted !== undefined;
+};
+
+/** By id, or by an agent's name for it. */
+export const readRelease = async (
+  store: Store,
+  which: { readonly id: string } | { readonly agent: string; readonly name: string },
+): Promise<Release | null> => {
+  let query = store.db.withTables<ReleaseTables>().selectFrom('releases').selectAll();
+  query =
+    'id' in which
+      ? query.where('id', '=', which.id)
+      : query.where('agent', '=', which.agent).where('name', '=', which.name);
+  const row = await query.executeTakeFirst().catch((error) => {
+    throw storeError(error, 'Reading a release');
+  });
+  return row ? releaseOf(row) : null;
+};
+
+export type ListedRelease = Release & {
+  /** Whether it is its agent's release now. */
+  readonly serving: boolean;
+};
+
+/** Newest first. */
+export const listReleases = async (
+  store: Store,
+  filter: { readonly agent?: string | undefined; readonly limit?: number } = {},
+): Promise<ListedRelease[]> => {
+  let query = store.db
+    .withTables<ReleaseTables>()
+    .selectFrom('releases')
+    .leftJoin('routes', 'routes.release', 'releases.id')
+    .selectAll('releases')
+    .select('routes.release as routed');
+  if (filter.agent !== undefined) query = query.where('releases.agent', '=', filter.agent);
+  const rows = await query
+    .orderBy('releases.created_at', 'desc')
+    .orderBy('releases.id')
+    .limit(filter.limit ?? 50)
+    .execute()
+    .catch((error) => {
+      throw storeError(error, 'Listing releases');
+    });
+  return rows.map(({ routed, ...row }) => ({ ...releaseOf(row), serving: routed !== null }));
+};
+
+export const setRoute = async (
+  db: Store['db'],
+  route: {
+    readonly agent: string;
+    readonly release: string;
+    readonly aliases?: readonly string[];
+    readonly at: number;
+  },
+): Promise<void> => {
+  const changed = {
+    release: route.release,
+    changed_at: new Date(route.at),
+    ...(route.aliases === undefined ? {} : { aliases: [...route.aliases] }),
+  };
+  await db
+    .withTables<ReleaseTables>()
+    .insertInto('routes')
+    .values({ agent: route.agent, aliases: [], ...changed })
+    .onConflict((conflict) => conflict.column('agent').doUpdateSet(changed))
+    .execute()
+    .catch((error) => {
+      throw storeError(error, `Routing agent ${route.agent}`);
+    });
+};
+
+/** The release that answers the agent's traffic where no rollout says otherwise. */
+export const servingRelease = async (store: Store, agent: string): Promise<Release | null> => {
+  const row = await store.db
+    .withTables<ReleaseTables>()
+    .selectFrom('routes')
+    .innerJoin('releases', 'releases.id', 'routes.release')
+    .selectAll('releases')
+    .where('routes.agent', '=', agent)
+    .executeTakeFirst()
+    .catch((error) => {
+      throw storeError(error, `Reading the release of agent ${agent}`);
+    });
+  return row ? releaseOf(row) : null;
+};

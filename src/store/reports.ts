@@ -1,0 +1,71 @@
+/** Evaluation reports in Postgres. The shape is evaluate/report.ts's. */
+import type { ColumnType } from 'kysely';
+import type { Report } from '../evaluate/report.ts';
+import type { Verdict } from '../evaluate/verdict.ts';
+import { type Store, storeError } from './postgres.ts';
+
+type ReportTables = {
+  reports: {
+    id: string;
+    agent: string;
+    baseline: string;
+    candidate: string;
+    suite: string;
+    verdict: Verdict;
+    body: ColumnType<Report, string, string>;
+    created_at: Date;
+  };
+};
+
+const tables = (store: Store) => store.db.withTables<ReportTables>();
+
+/** Saving the same report again changes nothing: the first stands. */
+export const saveReport = async (store: Store, report: Report): Promise<void> => {
+  await tables(store)
+    .insertInto('reports')
+    .values({
+      id: report.id,
+      agent: report.agent,
+      baseline: report.baseline,
+      candidate: report.candidate,
+      suite: report.suite.name,
+      verdict: report.verdict,
+      body: JSON.stringify(report),
+      created_at: new Date(report.createdAt),
+    })
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .execute()
+    .catch((error) => {
+      throw storeError(error, `Saving report ${report.id}`);
+    });
+};
+
+export const readReport = async (store: Store, id: string): Promise<Report | null> => {
+  const row = await tables(store)
+    .selectFrom('reports')
+    .select('body')
+    .where('id', '=', id)
+    .executeTakeFirst()
+    .catch((error) => {
+      throw storeError(error, `Reading report ${id}`);
+    });
+  return row?.body ?? null;
+};
+
+/** Newest first. */
+export const listReports = async (
+  store: Store,
+  filter: { readonly agent?: string | undefined; readonly limit?: number } = {},
+): Promise<Report[]> => {
+  let query = tables(store).selectFrom('reports').select('body');
+  if (filter.agent !== undefined) query = query.where('agent', '=', filter.agent);
+  const rows = await query
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(filter.limit ?? 50)
+    .execute()
+    .catch((error) => {
+      throw storeError(error, 'Listing reports');
+    });
+  return rows.map(({ body }) => body);
+};

@@ -1,0 +1,160 @@
+/** Rollouts in Postgres, and the routes that follow from them. The shape is deploy/rollout.ts's; this file maps rows. */
+import { type ColumnType, type Selectable, sql } from 'kysely';
+import type { Release } from '../deploy/release.ts';
+import type { Rollout, RolloutSettings } from '../deploy/rollout.ts';
+import { type Store, storeError } from './postgres.ts';
+import type { ReleaseTables } from './releases.ts';
+
+type RolloutTables = {
+  rollouts: Pick<Rollout, 'id' | 'agent' | 'baseline' | 'candidate' | 'report' | 'phase' | 'step' | 'version'> & {
+    settings: ColumnType<RolloutSettings, string, string>;
+    reasons: ColumnType<string[], string, string>;
+    created_at: Date;
+    started_at: Date | null;
+    step_since: Date | null;
+    ended_at: Date | null;
+  };
+};
+
+/** Gateways listen to it; triggers announce every change of a route or a rollout. */
+export const routesChannel = 'pawl_routes';
+
+const open = ['waiting', 'canary', 'paused'] as const;
+const date = (at: number | null) => (at === null ? null : new Date(at));
+const tables = (db: Store['db']) => db.withTables<RolloutTables & ReleaseTables>();
+
+const rolloutOf = (row: Selectable<RolloutTables['rollouts']>): Rollout => {
+  const { created_at, started_at, step_since, ended_at, ...rest } = row;
+  return {
+    ...rest,
+    createdAt: created_at.getTime(),
+    startedAt: started_at?.getTime() ?? null,
+    stepSince: step_since?.getTime() ?? null,
+    endedAt: ended_at?.getTime() ?? null,
+  };
+};
+
+const rowOf = (rollout: Rollout) => {
+  const { createdAt, startedAt, stepSince, endedAt, settings, reasons, ...rest } = rollout;
+  return {
+    ...rest,
+    settings: JSON.stringify(settings),
+    reasons: JSON.stringify(reasons),
+    created_at: new Date(createdAt),
+    started_at: date(startedAt),
+    step_since: date(stepSince),
+    ended_at: date(endedAt),
+  };
+};
+
+/** False if there is a rollout with this id already. Two open rollouts of one agent are refused. */
+export const insertRollout = async (db: Store['db'], rollout: Rollout): Promise<boolean> => {
+  const inserted = await tables(db)
+    .insertInto('rollouts')
+    .values(rowOf(rollout))
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .returning('id')
+    .executeTakeFirst()
+    .catch((error) => {
+      if ((error as { constraint?: string }).constraint === 'rollouts_one_open')
+        throw new Error(
+          `Agent ${rollout.agent} has a rollout that has not ended; wait for it, or end it with \`pawl rollouts abort\`.`,
+        );
+      throw storeError(error, `Starting rollout ${rollout.id}`);
+    });
+  return inserted !== undefined;
+};
+
+/** Writes the next version. False if somebody else has moved the rollout since it was read. */
+export const updateRollout = async (db: Store['db'], rollout: Rollout): Promise<boolean> => {
+  const { numUpdatedRows } = await tables(db)
+    .updateTable('rollouts')
+    .set(rowOf(rollout))
+    .where('id', '=', rollout.id)
+    .where('version', '=', rollout.version - 1)
+    .executeTakeFirst()
+    .catch((error) => {
+      throw storeError(error, `Saving rollout ${rollout.id}`);
+    });
+  return numUpdatedRows === 1n;
+};
+
+export const readRollout = async (store: Store, id: string): Promise<Rollout | null> => {
+  const row = await tables(store.db)
+    .selectFrom('rollouts')
+    .selectAll()
+    .where('id', '=', id)
+    .executeTakeFirst()
+    .catch((error) => {
+      throw storeError(error, `Reading rollout ${id}`);
+    });
+  return row ? rolloutOf(row) : null;
+};
+
+/** Newest first. */
+export const listRollouts = async (
+  store: Store,
+  filter: { readonly agent?: string | undefined; readonly open?: boolean; readonly limit?: number } = {},
+): Promise<Rollout[]> => {
+  let query = tables(store.db).selectFrom('rollouts').selectAll();
+  if (filter.agent !== undefined) query = query.where('agent', '=', filter.agent);
+  if (filter.open === true) query = query.where('phase', 'in', open);
+  const rows = await query
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(filter.limit ?? 50)
+    .execute()
+    .catch((error) => {
+      throw storeError(error, 'Listing rollouts');
+    });
+  return rows.map(rolloutOf);
+};
+
+export type StoredRoute = {
+  readonly agent: string;
+  readonly aliases: readonly string[];
+  readonly release: Release;
+  /** The agent's open rollout with its two releases. */
+  readonly open: { readonly rollout: Rollout; readonly candidate: Release } | null;
+};
+
+/** What every gateway needs to know, in one statement so that it is of one moment. */
+export const readRoutes = async (store: Store): Promise<StoredRoute[]> => {
+  type Row = {
+    agent: string;
+    aliases: string[];
+    release: unknown;
+    rollout: unknown;
+    candidate: unknown;
+  };
+  const { rows } = await sql<Row>`
+    select t.agent, t.aliases, to_jsonb(r) as release, to_jsonb(o) as rollout, to_jsonb(c) as candidate
+    from pawl.routes t
+    join pawl.releases r on r.id = t.release
+    left join pawl.rollouts o on o.agent = t.agent and o.phase in ('waiting', 'canary', 'paused')
+    left join pawl.releases c on c.id = o.candidate`
+    .execute(store.db)
+    .catch((error) => {
+      throw storeError(error, 'Loading routes');
+    });
+  return rows.map(({ agent, aliases, release, rollout, candidate }) => ({
+    agent,
+    aliases,
+    release: releaseFrom(release),
+    open: rollout === null ? null : { rollout: rolloutFrom(rollout), candidate: releaseFrom(candidate) },
+  }));
+};
+
+/** Rows that came as JSON have their times as text. */
+const dates = (json: unknown): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(json as Record<string, unknown>).map(([name, value]) => [
+      name,
+      typeof value === 'string' && /_(at|since)$/.test(name) ? new Date(value) : value,
+    ]),
+  );
+const rolloutFrom = (json: unknown): Rollout => rolloutOf(dates(json) as Selectable<RolloutTables['rollouts']>);
+const releaseFrom = (json: unknown): Release => {
+  const { created_at, ...row } = dates(json) as Selectable<ReleaseTables['releases']>;
+  return { ...row, createdAt: created_at.getTime() };
+};
