@@ -44,6 +44,19 @@ const schema = z
     /** 0 takes any free port. */
     port: z.int().min(0).max(65_535).default(4700),
     upstreams: z.record(name, upstream).default({}),
+    /** What the loop turns on: a module and the name of its export, e.g. ./examples/support-desk/world.ts#deskWorld. */
+    world: z
+      .string()
+      .regex(/^.+#[A-Za-z_$][\w$]*$/, 'a module, then # and the name of its export')
+      .optional(),
+    loop: z
+      .strictObject({
+        /** Simulated conversations that one turn collects. */
+        conversations: z.int().min(1).max(100_000).default(240),
+        /** Steps of practice (GRPO) in one turn. */
+        steps: z.int().min(1).max(100_000).default(60),
+      })
+      .prefault({}),
     gateway: z
       .strictObject({
         maxBodyMb: z.number().positive().max(1024).default(16),
@@ -108,7 +121,12 @@ export function parseConfig(input: unknown, env: NodeJS.ProcessEnv, folder: stri
     const problems = parsed.error.issues.map((issue) => `  ${issue.path.join('.') || '(top level)'}: ${issue.message}`);
     throw new ConfigError(`${file} cannot be used:\n${problems.join('\n')}`);
   }
-  return { ...parsed.data, home: isAbsolute(parsed.data.home) ? parsed.data.home : resolve(folder, parsed.data.home) };
+  const { home, world } = parsed.data;
+  return {
+    ...parsed.data,
+    home: isAbsolute(home) ? home : resolve(folder, home),
+    ...(world === undefined ? {} : { world: resolve(folder, world) }),
+  };
 }
 
 /** Reads the file named by --config, else ./pawl.config.ts if it is there, else only the environment. */

@@ -11,6 +11,7 @@ import { reportsCommand } from './evaluate/command.ts';
 import { keysCommand } from './gateway/command.ts';
 import { scoreCommand } from './score/command.ts';
 import { serveCommand } from './serve-command.ts';
+import { startCommands } from './start-command.ts';
 import { trainCommands } from './train/command.ts';
 import { version } from './version.ts';
 
@@ -27,7 +28,8 @@ const program = new Command('pawl')
   .addCommand(datasetsCommand())
   .addCommand(reportsCommand())
   .addCommand(doctorCommand());
-for (const command of [...deployCommands(), ...engineCommands(), ...trainCommands()]) program.addCommand(command);
+for (const command of [...startCommands(), ...deployCommands(), ...engineCommands(), ...trainCommands()])
+  program.addCommand(command);
 
 try {
   await program.parseAsync();

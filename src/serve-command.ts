@@ -43,7 +43,7 @@ function announce(serving: Serving, agent: string, upstreams: [string, { baseUrl
 }
 
 /** Resolves at the first SIGINT or SIGTERM; a second one ends the process without ceremony. */
-function stopSignal(): Promise<void> {
+export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     let told = false;
     for (const signal of ['SIGINT', 'SIGTERM'] as const)

@@ -16,6 +16,8 @@ export type HttpPlayerOptions = {
   readonly trajectory?: (conversation: Conversation) => string;
   /** Extra headers, such as the user's id. */
   readonly headers?: (conversation: Conversation) => Readonly<Record<string, string>>;
+  /** Extra fields of the request's body, such as metadata. */
+  readonly fields?: (conversation: Conversation) => Readonly<Record<string, unknown>>;
   readonly temperature?: number;
   readonly topP?: number;
   /** Ask for exact token ids and logprobs; servers that do not know the fields may refuse. */
@@ -104,6 +106,7 @@ function requestBody(options: HttpPlayerOptions, one: Conversation): Record<stri
     ...(options.temperature === undefined ? {} : { temperature: options.temperature }),
     ...(options.topP === undefined ? {} : { top_p: options.topP }),
     ...(options.tokens === true ? { logprobs: true, return_token_ids: true } : {}),
+    ...options.fields?.(one),
   };
 }
 

@@ -1,0 +1,90 @@
+/**
+ * The support desk as something the loop can turn on: its environment, its base model, its golden cases, and customers who
+ * come through the gateway like anybody else's: with user ids and consent, with addresses and card numbers in what they
+ * write, with a vote now and then, and an outcome that the shop measures once they have left.
+ */
+import { fileURLToPath } from 'node:url';
+import type { Visits, World } from '../../src/loop.ts';
+import { makeTasks } from '../../src/simulate/environment.ts';
+import { play } from '../../src/simulate/episode.ts';
+import { httpPlayer } from '../../src/simulate/http-player.ts';
+import { exampleFrom } from '../../src/train/episodes.ts';
+import { broad } from './corpus.ts';
+import { supportDesk } from './desk.ts';
+import { readGolden } from './golden.ts';
+import type { Shop } from './shop.ts';
+import type { DeskData } from './tasks.ts';
+import { type Visit, visit, vote } from './traffic.ts';
+
+/** How customers reach the agent, and how the shop notes who agreed to training. */
+export type Door = {
+  /** Address of the gateway, without /v1. */
+  readonly url: string;
+  readonly key: string;
+  readonly agent: string;
+  readonly consent: (user: string, consent: 'given' | 'withdrawn') => Promise<void>;
+};
+
+export const deskWorld = (door: Door): World<DeskData, Shop> => ({
+  environment: supportDesk,
+  base: fileURLToPath(new URL('model', import.meta.url)),
+  golden: readGolden,
+  practice: (seed) => makeTasks(supportDesk, 'train', 2000, seed),
+  broad: (codec, seed) =>
+    broad('train', 400, seed).map(({ messages, kind }, i) =>
+      exampleFrom(codec, messages, { id: `broad-${i}`, taskType: kind, quality: 1 }),
+    ),
+  customers: (visits) => sendCustomers(door, visits),
+});
+
+/** Production traffic asks what nobody practised on: validation tasks, not training's and not golden ones. */
+async function sendCustomers(door: Door, { prefix, seed, count, signal, onVisit }: Visits) {
+  const tasks = makeTasks(supportDesk, 'validation', count, seed);
+  const visits = new Map<string, Visit>(tasks.map((task) => [task.id, visit(task, { seed })]));
+  const visitors = new Map([...visits.values()].map(({ visitor }) => [visitor.user, visitor.consent]));
+  for (const [user, consent] of visitors) if (consent !== 'unknown') await door.consent(user, consent);
+
+  const trajectory = (task: string) => `${prefix}-${task.replace(/[^A-Za-z0-9_.-]/g, '-')}`;
+  const player = httpPlayer({
+    baseUrl: `${door.url}/t/{trajectory}/v1`,
+    model: door.agent,
+    key: door.key,
+    tokens: true,
+    concurrency: 32,
+    trajectory: ({ task }) => trajectory(task),
+    headers: ({ task }) => ({ 'x-pawl-user': visits.get(task)!.visitor.user }),
+    fields: ({ task }) => ({ metadata: { task_type: visits.get(task)!.task.type } }),
+  });
+  let done = 0;
+  let resolved = 0;
+  const reports: Promise<void>[] = [];
+  const tell = async (route: string, body: object) => {
+    const response = await fetch(`${door.url}${route}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${door.key}` },
+      body: JSON.stringify(body),
+    });
+    if (response.status !== 202) throw new Error(`${route} answered ${response.status}: ${await response.text()}`);
+  };
+  await play(
+    supportDesk,
+    player,
+    [...visits.values()].map(({ task }) => task),
+    {
+      seed,
+      batch: 64,
+      ...(signal ? { signal } : {}),
+      onEpisode: (episode) => {
+        const about = trajectory(episode.task);
+        const said = vote(episode, seed);
+        const { user } = visits.get(episode.task)!.visitor;
+        if (said !== null) reports.push(tell('/v1/feedback', { trajectory: about, vote: said, user }));
+        reports.push(tell('/v1/outcomes', { trajectory: about, name: 'resolved', value: episode.success }));
+        if (episode.success) resolved++;
+        onVisit?.(++done);
+      },
+    },
+  );
+  await Promise.all(reports);
+  return { conversations: done, resolved };
+}

@@ -1,0 +1,90 @@
+/** The record of one turn of the loop: what each stage left for the next, and how it ended. */
+
+export const stageNames = ['collect', 'score', 'curate', 'train', 'evaluate', 'deploy'] as const;
+export type StageName = (typeof stageNames)[number];
+
+export type FunnelStep = { readonly gate: string; readonly entered: number; readonly passed: number };
+
+/** Filled stage by stage; a stage that runs again overwrites its own part. */
+export type LoopState = {
+  /** Release that served when the turn began, and the checkpoint training starts from. */
+  readonly baseline?: { readonly release: string; readonly checkpoint: string };
+  readonly collect?: {
+    /** Window of the traffic that counts, ms since epoch. */
+    readonly since: number;
+    readonly until: number;
+    readonly conversations: number;
+    readonly resolved: number;
+  };
+  readonly score?: { readonly trajectories: number; readonly scored: number };
+  readonly curate?: {
+    readonly dataset: string;
+    readonly rows: number;
+    readonly funnel: readonly FunnelStep[];
+  };
+  readonly train?: {
+    readonly run: string;
+    readonly steps: number;
+    readonly tokens: number;
+    readonly checkpoint: string;
+  };
+  readonly evaluate?: {
+    readonly report: string;
+    readonly verdict: string;
+    readonly before: number;
+    readonly after: number;
+    readonly interval: readonly [number, number];
+    readonly p: number;
+    readonly reasons: readonly string[];
+  };
+  readonly deploy?: {
+    readonly rollout: string | null;
+    readonly phase: string;
+    readonly release: string;
+    readonly reasons: readonly string[];
+  };
+  /** Seconds each stage took, the last time it ran. */
+  readonly seconds?: Readonly<Record<string, number>>;
+};
+
+export type LoopTurn = {
+  readonly agent: string;
+  readonly number: number;
+  readonly seed: number;
+  readonly done: readonly StageName[];
+  readonly state: LoopState;
+  readonly startedAt: number; // ms since epoch
+  readonly endedAt: number | null;
+};
+
+/** What `.pawl/summary.json` holds; the part that a seed decides, and what it took. */
+export type Summary = {
+  readonly agent: string;
+  readonly turn: number;
+  readonly seed: number;
+  readonly before: number;
+  readonly after: number;
+  /** 95% interval of the difference. */
+  readonly ci: readonly [number, number];
+  readonly verdict: string;
+  readonly promoted: boolean;
+  readonly funnel: readonly FunnelStep[];
+  readonly seconds: number;
+};
+
+export function summaryOf({ agent, number, seed, state, startedAt, endedAt }: LoopTurn): Summary | null {
+  const { evaluate, deploy, curate } = state;
+  if (evaluate === undefined || deploy === undefined || curate === undefined || endedAt === null) return null;
+  return {
+    agent,
+    turn: number,
+    seed,
+    before: evaluate.before,
+    after: evaluate.after,
+    ci: evaluate.interval,
+    verdict: evaluate.verdict,
+    promoted: deploy.phase === 'promoted',
+    funnel: curate.funnel,
+    seconds: (endedAt - startedAt) / 1000,
+  };
+}

@@ -1,0 +1,247 @@
+/** `pawl start`: the whole loop in one command. `pawl loop run|status|history` and `pawl demo reset` beside it. */
+import { setMaxListeners } from 'node:events';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { pino } from 'pino';
+import { wholeNumber, withConfigOption, withHome } from './command.ts';
+import { loadConfig } from './config.ts';
+import { ConfigError } from './errors.ts';
+import { type LoopState, type LoopTurn, type StageName, stageNames, summaryOf } from './loop-turn.ts';
+import { stopSignal } from './serve-command.ts';
+import { homeOwner } from './store/lock.ts';
+import { listLoopTurns } from './store/loop-turns.ts';
+import { openTerminal, table } from './terminal.ts';
+import { progressBar } from './train/view.ts';
+import { version } from './version.ts';
+
+type Options = { config?: string; once?: boolean; seed?: number };
+
+export function startCommands(): Command[] {
+  const start = withConfigOption(new Command('start'))
+    .description('Start everything and turn the loop once: simulated customers, training, evaluation, canary.')
+    .option('--once', 'exit after the turn; writes summary.json in the home folder')
+    .option('--seed <n>', 'seed of the turn (default: its number)', wholeNumber(0, 2 ** 31 - 1))
+    .addHelpText('after', '\nExample:\n  npm start -- --once --seed 1\n')
+    .action(run);
+
+  const loop = new Command('loop').description('Turns of the loop.');
+  loop.addCommand(
+    withConfigOption(new Command('run'))
+      .description('Turn the loop once and exit; goes on with a turn that was interrupted.')
+      .option('--seed <n>', 'seed of a new turn (default: its number)', wholeNumber(0, 2 ** 31 - 1))
+      .action((options: Options) => run({ ...options, once: true })),
+  );
+  loop.addCommand(
+    withConfigOption(new Command('status'))
+      .description('Where the present turn is.')
+      .option('--json', 'as JSON')
+      .action((options: { config?: string; json?: boolean }) =>
+        withHome(options, 'existing', async ({ store, config }) => {
+          const [turn] = await listLoopTurns(store, config.agent, 1);
+          if (options.json) console.log(JSON.stringify(turn ?? null));
+          else if (turn === undefined)
+            console.log('No turn has begun yet; `pawl start` or `pawl loop run` begins one.');
+          else for (const line of turnLines(turn)) console.log(line);
+        }),
+      ),
+  );
+  loop.addCommand(
+    withConfigOption(new Command('history'))
+      .description('All turns, newest first.')
+      .option('--json', 'one JSON object per line')
+      .action((options: { config?: string; json?: boolean }) =>
+        withHome(options, 'existing', async ({ store, config, terminal }) => {
+          const turns = await listLoopTurns(store, config.agent);
+          if (options.json) for (const turn of turns) console.log(JSON.stringify(turn));
+          else if (turns.length === 0)
+            console.log('No turn has begun yet; `pawl start` or `pawl loop run` begins one.');
+          else
+            for (const line of table(
+              [
+                { title: 'turn', right: true },
+                { title: 'started' },
+                { title: 'before', right: true },
+                { title: 'after', right: true },
+                { title: 'ended' },
+              ],
+              turns.map(historyRow),
+              terminal,
+            ))
+              console.log(line);
+        }),
+      ),
+  );
+
+  const demo = new Command('demo').description('The demo that comes with Pawl.');
+  demo.addCommand(
+    withConfigOption(new Command('reset'))
+      .description('Forget everything in the home folder: traffic, datasets, models, database.')
+      .option('--yes', 'do it without this question being asked')
+      .action(async (options: { config?: string; yes?: boolean }) => {
+        const { home } = await loadConfig(options);
+        const owner = homeOwner(home);
+        if (owner !== null) throw new ConfigError(`A Pawl (process ${owner}) is running in ${home}; stop it first.`);
+        if (!existsSync(home)) console.log(`There is nothing at ${home}.`);
+        else if (!options.yes) console.log(`This deletes ${home} for good. Say \`pawl demo reset --yes\` to do it.`);
+        else {
+          rmSync(home, { recursive: true, force: true });
+          console.log(`Deleted ${home}.`);
+        }
+      }),
+  );
+  return [start, loop, demo];
+}
+
+async function run(options: Options): Promise<void> {
+  const config = await loadConfig(options);
+  if (config.world === undefined)
+    throw new ConfigError('The loop needs a `world` in pawl.config.ts to practise in; `pawl serve` runs without one.');
+  const log = pino({ level: process.env.PAWL_LOG ?? 'error' }, pino.destination(2));
+  const { startAll, nextTurn, demoSettings, engineUpstream } = await import('./start.ts');
+  const { runTurn } = await import('./loop.ts');
+  const terminal = openTerminal();
+  const { paint } = terminal;
+  console.log(`Pawl ${version}, agent ${config.agent}`);
+  const started = await startAll({ ...config, world: config.world }, log);
+  const { serving, engine, world } = started;
+  const line = (name: string, value: string) => console.log(`  ${name.padEnd(12)}${value}`);
+  line('gateway', `${serving.url}/v1`);
+  line('database', `${serving.store.kind} PostgreSQL ${serving.store.serverVersion}`);
+  line('engine', `process ${engine.pid}`);
+  if (serving.made.clientToken) line('client key', `${serving.made.clientToken}   (shown only now)`);
+  if (serving.made.adminToken) line('admin token', `${serving.made.adminToken}   (shown only now)`);
+
+  const abort = new AbortController();
+  setMaxListeners(0, abort.signal); // every call under way listens to it
+  const stopped = stopSignal().then(() => {
+    console.log('\nStopping. The turn goes on from here at the next start.');
+    abort.abort();
+  });
+  const turn = await nextTurn(serving.store, config.agent, options.seed);
+  const begun = turn.done.length > 0 ? `, going on after ${turn.done.at(-1)}` : '';
+  console.log(
+    `\nTurn ${turn.number} of the loop, seed ${turn.seed}${begun}. Windows are shortened: a week in minutes.`,
+  );
+  try {
+    const ended = await runTurn(
+      {
+        store: serving.store,
+        home: config.home,
+        engine: engine.engine,
+        upstream: engineUpstream,
+        world,
+        settings: demoSettings(config.loop),
+        signal: abort.signal,
+        say: {
+          progress: (stage, share, text) => {
+            if (!process.stdout.isTTY) return;
+            process.stdout.write(`\r\x1b[K  ${stage.padEnd(10)}${progressBar(share, 20)}  ${paint.dim(text)}`);
+          },
+          done: (stage, state) => {
+            if (process.stdout.isTTY) process.stdout.write('\r\x1b[K');
+            const seconds = `${state.seconds![stage]!.toFixed(0)} s`;
+            for (const [i, text] of stageLines(stage, state).entries())
+              console.log(`  ${(i === 0 ? stage : '').padEnd(10)}${text}${i === 0 ? paint.dim(`  ${seconds}`) : ''}`);
+          },
+        },
+      },
+      turn,
+    );
+    const summary = summaryOf(ended)!;
+    writeFileSync(join(config.home, 'summary.json'), `${JSON.stringify(summary, null, 2)}\n`);
+    const [low, high] = summary.ci.map((bound) => signed(bound));
+    console.log(
+      `\n${paint.bold(`${percent(summary.before)} → ${percent(summary.after)}`)} on ${world.golden().length} golden cases ` +
+        `(${low} to ${high} points, 95%), ${summary.promoted ? `${ended.state.deploy!.release} serves now` : ended.state.deploy!.phase}, ${summary.seconds.toFixed(0)} s.`,
+    );
+    if (!options.once) {
+      console.log(`\nTraffic goes on at ${serving.url}/v1 (model ${config.agent}). Ctrl-C stops.`);
+      await keepTalking(started, abort.signal);
+    }
+  } catch (error) {
+    if (!abort.signal.aborted) throw error;
+  } finally {
+    await started.close();
+  }
+  if (abort.signal.aborted) await stopped;
+  process.exit(0);
+}
+
+/** A few customers every few seconds, so that there is something to look at. */
+async function keepTalking(
+  { world }: { world: { customers: (visits: never) => Promise<unknown> } },
+  signal: AbortSignal,
+) {
+  for (let wave = 0; !signal.aborted; wave++) {
+    const visits = { prefix: `after-${Date.now().toString(36)}`, seed: 1_000_000 + wave, count: 8, signal };
+    await world.customers(visits as never).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
+  }
+}
+
+const percent = (share: number) => `${(share * 100).toFixed(1)}%`;
+const signed = (share: number) => `${share < 0 ? '−' : '+'}${Math.abs(share * 100).toFixed(1)}`;
+
+/** What a stage did, in plain numbers. */
+export function stageLines(stage: StageName, state: LoopState): string[] {
+  switch (stage) {
+    case 'collect': {
+      const { conversations, resolved } = state.collect!;
+      return [
+        `${conversations} conversations through the gateway, ${percent(resolved / Math.max(1, conversations))} resolved`,
+      ];
+    }
+    case 'score': {
+      const { trajectories, scored } = state.score!;
+      return [`${scored} of ${trajectories} trajectories scored: outcome, tool use, feedback`];
+    }
+    case 'curate': {
+      const { dataset, rows, funnel } = state.curate!;
+      const left = funnel.filter(({ entered, passed }) => entered > passed);
+      return [
+        `${rows} examples in dataset ${dataset}`,
+        ...(left.length === 0
+          ? []
+          : [`left out: ${left.map(({ gate, entered, passed }) => `${gate} ${entered - passed}`).join(', ')}`]),
+      ];
+    }
+    case 'train': {
+      const { run: id, steps, tokens } = state.train!;
+      return [`run ${id}, ${steps} steps, ${Math.round(tokens / 1000)}k tokens`];
+    }
+    case 'evaluate': {
+      const { before, after, verdict, p } = state.evaluate!;
+      return [`golden ${percent(before)} → ${percent(after)}, p ${p < 0.001 ? '< 0.001' : p.toFixed(3)}: ${verdict}`];
+    }
+    case 'deploy': {
+      const { release, phase, reasons } = state.deploy!;
+      return [`${release}: ${phase}`, ...(phase === 'promoted' ? [] : reasons)];
+    }
+    default:
+      return stage satisfies never;
+  }
+}
+
+function turnLines({ number, seed, done, state, endedAt }: LoopTurn): string[] {
+  const next = stageNames.find((stage) => !done.includes(stage));
+  return [
+    `Turn ${number}, seed ${seed}: ${endedAt === null ? `at ${next}` : 'ended'}`,
+    ...done.flatMap((stage) =>
+      stageLines(stage, state).map((text, i) => `  ${(i === 0 ? stage : '').padEnd(10)}${text}`),
+    ),
+  ];
+}
+
+function historyRow(turn: LoopTurn): string[] {
+  const { evaluate, deploy } = turn.state;
+  return [
+    String(turn.number),
+    new Date(turn.startedAt).toISOString().slice(0, 16).replace('T', ' '),
+    evaluate === undefined ? '' : percent(evaluate.before),
+    evaluate === undefined ? '' : percent(evaluate.after),
+    turn.endedAt === null ? `at ${stageNames.find((stage) => !turn.done.includes(stage))}` : (deploy?.phase ?? ''),
+  ];
+}
