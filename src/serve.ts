@@ -24,6 +24,8 @@ import { watchKeys } from './gateway/watch-keys.ts';
 import { createKey, listKeys } from './store/keys.ts';
 import { lockHome } from './store/lock.ts';
 import { openStore, type Store } from './store/postgres.ts';
+import { postgresRunStore } from './store/runs.ts';
+import { scrapeRuns } from './train/scrape.ts';
 import { version } from './version.ts';
 
 export type Serving = {
@@ -83,6 +85,7 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
     const upstreams = connectUpstreams(config.upstreams);
     closers.push(() => upstreams.close());
 
+    const runs = postgresRunStore(store);
     const metrics = createMetrics(() => recorder.stats());
     const gateway = createGateway({ config, keys, upstreams, routes, recorder, metrics, log });
     const api = createApi({
@@ -107,7 +110,9 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
         });
       } else if (path === '/metrics') {
         response.writeHead(200, { 'content-type': metrics.registry.contentType });
-        response.end(await metrics.registry.metrics());
+        // A database that is away takes the figures of training with it, not those of serving.
+        const training = await scrapeRuns(runs, Date.now()).catch(() => '');
+        response.end(`${await metrics.registry.metrics()}${training}`);
       } else if (path === '/api' || path.startsWith('/api/')) await apiListener(request, response);
       else if (path === '/') {
         response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' });
