@@ -111,7 +111,7 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
       } else if (path === '/metrics') {
         response.writeHead(200, { 'content-type': metrics.registry.contentType });
         // A database that is away takes the figures of training with it, not those of serving.
-        const training = await scrapeRuns(runs, Date.now()).catch(() => '');
+        const training = await Promise.race([scrapeRuns(runs, Date.now()).catch(() => ''), sleep(1000, '')]);
         response.end(`${await metrics.registry.metrics()}${training}`);
       } else if (path === '/api' || path.startsWith('/api/')) await apiListener(request, response);
       else if (path === '/') {
