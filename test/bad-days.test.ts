@@ -308,6 +308,32 @@ it('answers everybody while the database is stopped, and has every trajectory ex
   expect(counts).toEqual({ trajectories: expected, turns: expected, votes: load.acknowledged.size, uneven: 0 });
 }, 300_000);
 
+it('answers everybody while the disk takes no more, counts what it could not record, and says so', async () => {
+  // The second Pawl uses the first one's database as its own server, and may write files of 64 kB only.
+  const full = await startPawl(
+    { DATABASE_URL: store.url, PAWL_UPSTREAM: upstream.url },
+    undefined,
+    pawl,
+    [],
+    ['bash', '-c', 'ulimit -f 64; exec "$@"', '--'],
+  );
+  try {
+    const load = startLoad({ url: () => full.url, key: pawl.key, callers: 4, prefix: 'full' });
+    const droppedNow = async () => {
+      const text = await (await fetch(`${full.url}/metrics`)).text();
+      return Number(/^pawl_record_dropped_total\{reason="disk"\} (\d+)/m.exec(text)?.[1] ?? 0);
+    };
+    await until(droppedNow, (dropped) => dropped > 20);
+    await load.stop();
+    expect(load.failures).toEqual([]);
+    const health = (await (await fetch(`${full.url}/healthz`)).json()) as { status: string; problems: string[] };
+    expect(health.status).toBe('degraded');
+    expect(health.problems.join()).toMatch(/could not be recorded/);
+  } finally {
+    await full.remove();
+  }
+});
+
 it('answers everybody while the database server is killed, and starts it again', async () => {
   const load = startLoad({ url: () => pawl.url, key: pawl.key, callers: 4, prefix: 'killed', feedback: true });
   await until(

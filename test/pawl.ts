@@ -29,11 +29,17 @@ export async function startPawl(
   home = mkdtempSync(join(tmpdir(), 'pawl-test-')),
   known = { key: '', adminToken: '' },
   args: string[] = [],
+  /** Runs the command in something, e.g. under a limit. */
+  inside: string[] = [],
 ): Promise<PawlProcess> {
-  const child = spawn(process.execPath, ['bin/pawl.js', 'serve', ...args], {
-    env: { ...process.env, DATABASE_URL: '', PAWL_HOME: home, PAWL_PORT: '0', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const child = spawn(
+    inside[0] ?? process.execPath,
+    [...inside.slice(1), ...(inside[0] ? [process.execPath] : []), 'bin/pawl.js', 'serve', ...args],
+    {
+      env: { ...process.env, DATABASE_URL: '', PAWL_HOME: home, PAWL_PORT: '0', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  );
   let text = '';
   const url = await new Promise<string>((resolve, reject) => {
     const onText = (chunk: string) => {
@@ -62,7 +68,7 @@ export async function startPawl(
     output: () => text,
     store: () => openStore({ home, join: true }),
     kill,
-    restart: (more = {}) => startPawl({ ...env, ...more }, home, { key, adminToken }, args),
+    restart: (more = {}) => startPawl({ ...env, ...more }, home, { key, adminToken }, args, inside),
     async remove() {
       await kill();
       rmSync(home, { recursive: true, force: true });
