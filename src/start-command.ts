@@ -17,14 +17,16 @@ import { version } from './version.ts';
 
 type Options = { config?: string; once?: boolean; seed?: number };
 
-export function startCommands(): Command[] {
-  const start = withConfigOption(new Command('start'))
+export function startCommand(): Command {
+  return withConfigOption(new Command('start'))
     .description('Start everything and turn the loop once: simulated customers, training, evaluation, canary.')
     .option('--once', 'exit after the turn; writes summary.json in the home folder')
     .option('--seed <n>', 'seed of the turn (default: its number)', wholeNumber(0, 2 ** 31 - 1))
     .addHelpText('after', '\nExample:\n  npm start -- --once --seed 1\n')
     .action(run);
+}
 
+export function loopCommand(): Command {
   const loop = new Command('loop').description('Turns of the loop.');
   loop.addCommand(
     withConfigOption(new Command('run'))
@@ -72,7 +74,10 @@ export function startCommands(): Command[] {
         }),
       ),
   );
+  return loop;
+}
 
+export function demoCommand(): Command {
   const demo = new Command('demo').description('The demo that comes with Pawl.');
   demo.addCommand(
     withConfigOption(new Command('reset'))
@@ -90,7 +95,7 @@ export function startCommands(): Command[] {
         }
       }),
   );
-  return [start, loop, demo];
+  return demo;
 }
 
 async function run(options: Options): Promise<void> {

@@ -34,11 +34,7 @@ const listing = (name: string, description: string): Command =>
 const missing = (what: string, id: string, list: string): RequestError =>
   new RequestError(404, 'not_found', `There is no ${what} ${id}; \`pawl ${list} list\` shows those that exist.`);
 
-export function deployCommands(): Command[] {
-  return [releasesCommand(), rolloutsCommand(), auditCommand()];
-}
-
-function releasesCommand(): Command {
+export function releasesCommand(): Command {
   const list = listing('list', 'List releases, newest first; * marks the one that serves its agent.').action(
     (options: ListOptions) =>
       withHome(options, 'existing', async ({ store, terminal }) => {
@@ -102,7 +98,7 @@ export async function cardOf(
   return modelCard({ release, baseline, run, report, rollout, dataset, audit: audit.sort((a, b) => a.n - b.n) });
 }
 
-function rolloutsCommand(): Command {
+export function rolloutsCommand(): Command {
   const list = listing('list', 'List rollouts, newest first.').action((options: ListOptions) =>
     withHome(options, 'existing', async ({ store, terminal }) => {
       const rollouts = await listRollouts(store, { agent: options.agent, limit: options.limit });
@@ -197,7 +193,7 @@ function userName(): string {
   }
 }
 
-function auditCommand(): Command {
+export function auditCommand(): Command {
   type AuditOptions = ListOptions & {
     readonly actor?: string;
     readonly event?: string;

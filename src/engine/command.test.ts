@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { readCheckpoint, writeCheckpoint } from './checkpoint.ts';
-import { engineCommands } from './command.ts';
+import { engineCommand, modelCommand } from './command.ts';
 import { configOfSpec, parseSpec } from './model-spec.ts';
 import { parseModelConfig } from './onnx/config.ts';
 import { tokenizerFromFiles } from './tokenizer.ts';
@@ -23,8 +23,7 @@ async function pawl(...args: string[]): Promise<{ out: string; error: string }> 
   const print = vi.spyOn(console, 'log').mockImplementation((line: string) => {
     out.push(line);
   });
-  const program = new Command('pawl');
-  for (const command of engineCommands()) program.addCommand(command);
+  const program = new Command('pawl').addCommand(engineCommand()).addCommand(modelCommand());
   for (const command of [program, ...program.commands, ...program.commands.flatMap((c) => c.commands)]) {
     command.exitOverride().configureOutput({ writeErr: () => {} });
   }

@@ -31,10 +31,6 @@ import type { Loaded } from './served.ts';
 import { tokenizerFromFiles } from './tokenizer.ts';
 import { smallestVocabulary } from './tokenizer-train.ts';
 
-export function engineCommands(): Command[] {
-  return [engineCommand(), modelCommand()];
-}
-
 const whole =
   (least: number, most = Number.MAX_SAFE_INTEGER) =>
   (text: string) => {
@@ -57,7 +53,7 @@ type EngineOptions = {
   memory?: number;
 };
 
-function engineCommand(): Command {
+export function engineCommand(): Command {
   return new Command('engine')
     .description(
       'Serve models from this machine: an OpenAI-compatible API, and a local socket for loading and training.',
@@ -158,7 +154,7 @@ function machineMemory(): number {
 
 // ---- pawl model ----------------------------------------------------------------------------------------------------
 
-function modelCommand(): Command {
+export function modelCommand(): Command {
   return new Command('model')
     .description('Look at, convert and make model checkpoints.')
     .addCommand(

@@ -51,11 +51,7 @@ const positive = (text: string): number => {
   return value;
 };
 
-export function trainCommands(): Command[] {
-  return [trainCommand(), runsCommand()];
-}
-
-function trainCommand(): Command {
+export function trainCommand(): Command {
   return withConfigOption(new Command('train'))
     .description('Train a model: practise in an environment, or learn from examples and pairs.')
     .requiredOption('--base <folder>', 'checkpoint to start from (Hugging Face layout)')
@@ -219,7 +215,7 @@ async function needRun(runs: RunStore, id: string): Promise<RunRecord> {
   return run;
 }
 
-function runsCommand(): Command {
+export function runsCommand(): Command {
   const list = withConfigOption(new Command('list'))
     .description('List training runs, newest first.')
     .option('--limit <n>', 'how many', wholeNumber(1, 1000), 20)
