@@ -2,11 +2,11 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Store } from '../src/store/postgres.ts';
 import { readTrajectory } from '../src/store/trajectories.ts';
 import { startLoad } from './load.ts';
-import { type PawlProcess, startPawl, until } from './pawl.ts';
+import { holdDatabase, type PawlProcess, startPawl, until } from './pawl.ts';
 import { startUpstream, type TestUpstream } from './upstream.ts';
 
 let upstream: TestUpstream;
@@ -180,6 +180,7 @@ describe('bad input', () => {
 
   it('gets a clear 4xx and disturbs nobody', async () => {
     const load = startLoad({ url: () => pawl.url, key: pawl.key, callers: 2, prefix: 'beside' });
+    onTestFinished(() => load.stop());
     expect(await code(await post(chat, Buffer.alloc(100 * 1024 * 1024, 0x20)))).toEqual([413, 'body_too_large']);
     const many = { model: 'echo', messages: Array.from({ length: 10_000 }, () => ({ role: 'user', content: 'x' })) };
     expect(await code(await post(chat, many))).toEqual([400, 'too_many_messages']);
@@ -213,10 +214,13 @@ describe('bad input', () => {
         headers: { authorization: `Bearer ${pawl.key}`, 'content-length': '1000' },
       });
       half.on('error', () => resolve());
-      half.write('{"model":');
-      setTimeout(() => half.destroy(), 100);
+      half.on('socket', (socket) => socket.on('connect', () => half.write('{"model":', () => half.destroy())));
     });
-    expect(await metric('pawl_requests_in_flight')).toBe(before);
+    await until(
+      () => metric('pawl_requests_in_flight'),
+      (n) => n === before,
+    );
+    expect((await ask('after-half', 'echo')).status).toBe(200);
   });
 });
 
@@ -280,13 +284,17 @@ it('answers everybody while the database is stopped, and has every trajectory ex
     () => load.answered.size,
     (n) => n > 50,
   );
-  const server = postmaster();
-  process.kill(server, 'SIGSTOP');
+  const held = holdDatabase(pawl.home);
   const atStop = load.answered.size;
   try {
-    await new Promise((resolve) => setTimeout(resolve, 60_000));
+    // What was on its way back is counted; from then on nothing reaches the database.
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    const recorded = await metric('pawl_recorded_total');
+    await new Promise((resolve) => setTimeout(resolve, 55_000));
+    expect(await metric('pawl_recorded_total')).toBe(recorded);
+    expect(await metric('pawl_record_lag_seconds')).toBeGreaterThan(50);
   } finally {
-    process.kill(server, 'SIGCONT');
+    held.release();
   }
   await load.stop();
   expect(load.failures).toEqual([]);

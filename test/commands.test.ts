@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { trajectoriesCommand } from '../src/collect/command.ts';
 import { consentCommand } from '../src/collect/consent-command.ts';
 import { loadSecret, personId } from '../src/collect/person.ts';
+import { commands, listedCommands } from '../src/commands.ts';
 import { doctorCommand } from '../src/doctor.ts';
 import { keysCommand } from '../src/gateway/command.ts';
 import { readConsent } from '../src/store/consents.ts';
@@ -229,4 +230,16 @@ test('every command has help with an example', () => {
     command.outputHelp();
     expect(help, command.name()).toMatch(/Examples?:\n {2}pawl /);
   }
+});
+
+test('the list of commands names each as it names itself, and loads only what is called', async () => {
+  for (const [name, [summary, load]] of Object.entries(commands)) {
+    const command = await load();
+    expect(command.name()).toBe(name);
+    expect(command.description(), name).not.toBe('');
+    expect(summary, name).toMatch(/^[A-Z].*\.$/);
+  }
+  const listed = await listedCommands(['keys', 'list']);
+  expect(listed.map((command) => command.name())).toEqual(Object.keys(commands));
+  expect(listed.filter((command) => command.commands.length > 0).map((command) => command.name())).toEqual(['keys']);
 });

@@ -1,9 +1,10 @@
 /** A real Pawl in a process of its own, on a free port, with a home folder that is gone afterwards. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { processStart } from '../src/store/lock.ts';
 import { openStore, type Store } from '../src/store/postgres.ts';
 
 export type PawlProcess = {
@@ -74,6 +75,65 @@ export async function startPawl(
       rmSync(home, { recursive: true, force: true });
     },
   };
+}
+
+export type HeldDatabase = {
+  release(): void;
+  /** Ends it where it stands, with whatever had been sent to it meanwhile. */
+  kill(): Promise<void>;
+};
+
+/**
+ * The database server of a home, held still until it is let go or killed. The postmaster alone would not do: each connection has a
+ * process of its own, which goes on working while the postmaster is stopped.
+ */
+export function holdDatabase(home: string): HeldDatabase {
+  const postmaster = Number(readFileSync(join(home, 'postgres', 'data', 'postmaster.pid'), 'utf8').split('\n')[0]);
+  process.kill(postmaster, 'SIGSTOP'); // first, so that it makes no more of them
+  const held = [postmaster, ...childrenOf(postmaster)];
+  const tell = (signal: NodeJS.Signals) => {
+    for (const pid of held) {
+      try {
+        process.kill(pid, signal);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
+  };
+  tell('SIGSTOP');
+  return {
+    release: () => tell('SIGCONT'),
+    async kill() {
+      tell('SIGKILL');
+      await until(
+        () => held.filter((pid) => processStart(pid) !== null),
+        (left) => left.length === 0,
+      );
+    },
+  };
+}
+
+/** From /proc on Linux, where `ps` is not always installed. */
+function childrenOf(parent: number): number[] {
+  if (process.platform === 'linux') {
+    return readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name) && parentOf(name) === parent)
+      .map(Number);
+  }
+  const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' }).trim().split('\n');
+  return lines
+    .map((line) => line.trim().split(/\s+/).map(Number))
+    .filter(([, of]) => of === parent)
+    .map(([pid]) => pid!);
+}
+
+function parentOf(pid: string): number | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+  } catch {
+    return null; // it ended meanwhile
+  }
 }
 
 /** Calls `read` until `good` says so. A test that waits for what never comes ends by vitest's own limit. */

@@ -48,8 +48,7 @@ export function createGateway(parts: {
   function refuse(response: ServerResponse, error: unknown): void {
     if (error instanceof RequestError) {
       metrics.requestRefused(error.code);
-      const headers: Record<string, string> = error.status === 413 ? { connection: 'close' } : {};
-      sendError(response, error.status, error.code, error.message, { ...headers, ...retryAfter(error) });
+      sendError(response, error.status, error.code, error.message, retryAfter(error));
       return;
     }
     log.error({ err: error }, 'gateway: a request failed in Pawl itself');
@@ -257,6 +256,8 @@ function readBody(request: IncomingMessage, max: number): Promise<Buffer> {
       ),
     );
   const stated = Number(request.headers['content-length'] ?? 0);
+  // What is too much is read and thrown away, so that the caller gets to see the answer instead of a reset connection
+  // (which "connection: close" would be). The server's requestTimeout ends a body that never does.
   if (stated > max) {
     request.resume();
     return Promise.reject(tooLarge(`${(stated / 1048576).toFixed(1)} MB`));
@@ -267,7 +268,6 @@ function readBody(request: IncomingMessage, max: number): Promise<Buffer> {
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (size > max) {
-        // The rest is read and thrown away, so that the caller gets to see the answer instead of a reset connection.
         request.removeAllListeners('data');
         request.resume();
         reject(tooLarge(`more than ${max / 1048576} MB`));

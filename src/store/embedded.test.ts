@@ -25,7 +25,7 @@ import { completeInstall, reachableBy } from './native.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const hold = fileURLToPath(new URL('./fixtures/hold.ts', import.meta.url));
-const tsx = new URL('../../node_modules/tsx/dist/loader.mjs', import.meta.url).href;
+const typescript = new URL('../typescript.js', import.meta.url).href;
 const isRoot = process.getuid?.() === 0;
 const folders: string[] = [];
 const children: ChildProcess[] = [];
@@ -55,11 +55,12 @@ const start = async (
   home: string,
   { turns = 0, flags = [], uid }: { turns?: number; flags?: ('join' | 'durable')[]; uid?: number } = {},
 ): Promise<Held> => {
-  const child = spawn(process.execPath, ['--import', tsx, hold, home, String(turns), ...flags], {
+  const child = spawn(process.execPath, ['--import', typescript, hold, home, String(turns), ...flags], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'inherit'],
     ...(uid !== undefined && { uid, gid: uid }),
-    env: { ...process.env, HOME: home, TSX_DISABLE_CACHE: '1' },
+    // What tsx keeps of its work is nobody's of another user.
+    env: { ...process.env, HOME: home, ...(uid !== undefined && { TSX_DISABLE_CACHE: '1' }) },
   });
   children.push(child);
   const exited = once(child, 'exit');

@@ -1,0 +1,18 @@
+/**
+ * The order in which vitest takes the test files: those that take minutes first, so that no worker is left alone with one
+ * of them at the end. The rest goes as vitest thinks best (what it remembers of the last run, else by size).
+ */
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+const longest = ['test/kill.test.ts', 'test/bad-days.test.ts', 'src/store/embedded.test.ts', 'test/commands.test.ts'];
+
+const rank = ({ moduleId }: TestSpecification): number => {
+  const at = longest.findIndex((name) => moduleId.endsWith(`/${name}`));
+  return at < 0 ? longest.length : at;
+};
+
+export default class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b));
+  }
+}
