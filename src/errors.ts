@@ -16,8 +16,6 @@ export class BoundaryError extends Error {
 export class ConfigError extends BoundaryError {}
 /** The database cannot be reached or refused the write. */
 export class StoreError extends BoundaryError {}
-/** A model server did not answer as it should. */
-export class ProviderError extends BoundaryError {}
 /** The engine refused a call or died. */
 export class EngineError extends BoundaryError {}
 /** What a client sent is not acceptable; `status` is the HTTP status it gets. */

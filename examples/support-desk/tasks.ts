@@ -12,7 +12,6 @@ import { articleSchema, type Order, orderSchema, type Status } from './shop.ts';
 import { type Attribute, attributes, bare, greetings, instead, numbers, questions, requests } from './wording.ts';
 
 export const wishes = ['status', 'cancel', 'refund', 'address', 'damaged', 'product', 'complaint'] as const;
-export type Wish = (typeof wishes)[number];
 
 export const deskData = z.strictObject({
   /** What the customer wants in the end. */

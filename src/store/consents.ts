@@ -1,6 +1,6 @@
 /**
  * Who agreed that their conversations may train a model, per agent. The row says what holds now and since when; what held
- * when a trajectory began is stamped on it by record.ts. Changes are announced on `pawl_consent`.
+ * when a trajectory began is stamped on it by record.ts.
  */
 import { type Selectable, sql } from 'kysely';
 import type { Consent } from '../collect/trajectory.ts';
@@ -14,8 +14,6 @@ export type ConsentRecord = {
   readonly withdrawnAt: Date | null;
   readonly now: Consent;
 };
-
-export const consentChannel = 'pawl_consent';
 
 const recordOf = (row: Selectable<ConsentTable>): ConsentRecord => ({
   agent: row.agent,

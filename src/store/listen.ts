@@ -1,5 +1,5 @@
 /**
- * Hears what the database announces (`pawl_keys`, `pawl_consent`), on a connection of its own that is made again when it
+ * Hears what the database announces (`pawl_keys`, `pawl_routes`), on a connection of its own that is made again when it
  * breaks. `onChange` also runs after every connect, because announcements made while nobody listened are gone.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
