@@ -8,10 +8,7 @@ import { Command } from 'commander';
 type Listed = readonly [summary: string, load: () => Promise<Command>];
 
 export const commands: Readonly<Record<string, Listed>> = {
-  start: [
-    'Start everything and turn the loop once.',
-    async () => (await import('./start-command.ts')).startCommand(),
-  ],
+  start: ['Start everything and turn the loop once.', async () => (await import('./start-command.ts')).startCommand()],
   loop: ['Turns of the loop: run, status, history.', async () => (await import('./start-command.ts')).loopCommand()],
   serve: ['Serve gateway and API.', async () => (await import('./serve-command.ts')).serveCommand()],
   keys: ['Client keys: make, list, revoke.', async () => (await import('./gateway/command.ts')).keysCommand()],
