@@ -4,13 +4,17 @@
  *
  *     loss = mean over pairs of −log σ(β·Δ)        ∂loss/∂log π = ∓ β·σ(−β·Δ)/pairs  on the own tokens of each side
  *
+ * To it is added, times `imitation`, the mean cross-entropy of the chosen sides' own tokens (Pang et al. 2024, arXiv
+ * 2404.19733; TRL calls it rpo_alpha): the loss above cares for the difference alone and is content when both sides become
+ * unlikely, the rejected one more so. Whole conversations share so many tokens that this happens at once.
+ *
  * The reference is the weights at the start of the stage; its logprobs are computed once, before the first step. A pair's
  * sides may be whole conversations: only what the model wrote counts, tool results do not.
  */
 import type { AdamParams, Datum } from '../engine/engine.ts';
 import { forwardBackwardCustom } from '../engine/engine.ts';
 import type { Group } from './attempt.ts';
-import { type Sequence, sequences, type WrittenTurn } from './datum.ts';
+import { ownCount, type Sequence, sequences, type WrittenTurn } from './datum.ts';
 import { draw, mixSeed } from './order.ts';
 import { type Replay, replayed } from './replay.ts';
 import { learningRate, type Schedule } from './schedule.ts';
@@ -28,6 +32,8 @@ export type Pair = {
 
 export type DpoSettings = {
   readonly beta: number;
+  /** Weight of imitating the chosen sides; 0 is the paper's loss alone. */
+  readonly imitation: number;
   readonly epochs: number;
   readonly batchSize: number;
   readonly minGap: number;
@@ -38,6 +44,7 @@ export type DpoSettings = {
 
 export const dpoDefaults: DpoSettings = {
   beta: 0.1,
+  imitation: 1,
   epochs: 2,
   batchSize: 16,
   minGap: 0.2,
@@ -151,10 +158,15 @@ export function dpo(all: readonly Pair[], settings: Partial<DpoSettings> = {}): 
               );
               accuracy = deltas.filter((d) => d > 0).length / deltas.length;
               margin = (set.beta * deltas.reduce((a, b) => a + b, 0)) / deltas.length;
+              const chosenTokens = rows.reduce(
+                (n, { sequence, side }) => n + (side % 2 === 0 ? ownCount(sequence) : 0),
+                0,
+              );
+              const pull = set.imitation / Math.max(1, chosenTokens);
               return {
-                loss,
+                loss: loss - pull * even(sums).reduce((a, b) => a + b, 0),
                 gradients: rows.map(({ sequence, side }) => {
-                  const g = gradient[side >> 1]! * (side % 2 === 0 ? 1 : -1);
+                  const g = side % 2 === 0 ? gradient[side >> 1]! - pull : -gradient[side >> 1]!;
                   return Float32Array.from(sequence.turns, (turn) => (turn >= 0 ? g : 0));
                 }),
               };
