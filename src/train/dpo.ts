@@ -44,7 +44,7 @@ export type DpoSettings = {
 
 /**
  * A chosen token's preference gradient is about β/2 per pair, its imitation gradient `imitation` per chosen token: of
- * conversations of 45 own tokens, 5 makes the two of like size. Chosen on validation tasks (docs/log.md).
+ * conversations of 42 own tokens, 5 makes the two of like size. Chosen on validation tasks (docs/log.md).
  */
 export const dpoDefaults: DpoSettings = {
   beta: 0.1,
