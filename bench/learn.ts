@@ -3,11 +3,15 @@
  * in what time? For each seed the base model is trained by the recipe on training tasks and measured before and after on the
  * golden tasks, which share no entity and no wording with them, at temperature 1. The last line is one JSON object.
  *
+ * Seeds may be trained apart: `--save FILE` adds each seed's figures to a file as a line of JSON, and `--report FILE` makes
+ * the last line from such a file without training. To choose settings, measure with `--on validation`: the golden tasks
+ * are for reports.
+ *
  * seconds   training alone, collecting attempts included, measuring excluded; mean over seeds
  * cpu       processor seconds of the same; on a quiet machine of n cores, seconds is at least cpu / n
  * ±95%      tasks and seeds are both samples: se² = s²(tasks)/tasks + s²(seeds)/seeds
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -20,11 +24,15 @@ import { loadChatCodec } from '../src/simulate/chat-codec.ts';
 import type { ChatCodec } from '../src/simulate/engine-player.ts';
 import { makeTasks } from '../src/simulate/environment.ts';
 import { turnCredit } from '../src/train/advantage.ts';
+import { dpoDefaults } from '../src/train/dpo.ts';
 import { environmentSource, exampleFrom, measureSuccess, type Success } from '../src/train/episodes.ts';
 import { grpoDefaults } from '../src/train/grpo.ts';
 import { isRecipe, recipeNames, recipes } from '../src/train/recipes.ts';
+import { rftDefaults } from '../src/train/rft.ts';
 import { createRun, train } from '../src/train/run.ts';
 import { memoryRunStore } from '../src/train/run-record.ts';
+import type { Schedule } from '../src/train/schedule.ts';
+import { sftDefaults } from '../src/train/sft.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -39,10 +47,21 @@ const { values: options } = parseArgs({
     'learning-rate': { type: 'string' },
     kl: { type: 'string' },
     entropy: { type: 'string' },
+    /** Of sft and dpo. */
+    epochs: { type: 'string' },
+    /** Of dpo. */
+    beta: { type: 'string' },
+    imitation: { type: 'string' },
     replay: { type: 'string', default: '0.1' },
     threads: { type: 'string' },
     /** Measure on this many golden tasks instead of all; for quick looks, not for reports. */
     golden: { type: 'string' },
+    /** Attempts at each task when measuring. */
+    'measure-attempts': { type: 'string', default: '4' },
+    /** `golden`, or `validation`: as many tasks of the validation split. */
+    on: { type: 'string', default: 'golden' },
+    save: { type: 'string' },
+    report: { type: 'string' },
   },
 });
 const recipe = options.recipe;
@@ -51,32 +70,64 @@ const number = (text: string | undefined): number | undefined => (text === undef
 const given = <K extends string, V>(key: K, value: V | undefined) =>
   (value === undefined ? {} : { [key]: value }) as { readonly [P in K]?: V };
 
+if (options.on !== 'golden' && options.on !== 'validation')
+  throw new Error(`--on is golden or validation, not ${options.on}.`);
+
 const base = resolve(options.base);
-const golden = readGolden().slice(0, number(options.golden) ?? Infinity);
+const golden = (options.on === 'golden' ? readGolden() : makeTasks(supportDesk, 'validation', 150, 1)).slice(
+  0,
+  number(options.golden) ?? Infinity,
+);
 const codec = await loadChatCodec(base);
 const folder = mkdtempSync(join(tmpdir(), 'pawl-learn-'));
 const engine = createOnnxEngine(given('threads', number(options.threads)));
 
 type Result = {
   readonly seed: number;
+  readonly recipe: string;
+  readonly credit: string;
   readonly before: Success;
   readonly after: Success;
   readonly broad: readonly [number, number];
   readonly seconds: number;
   readonly cpu: number;
   readonly tokens: number;
+  /** Success of the attempts of each step that played. */
+  readonly curve: readonly (readonly [step: number, success: number])[];
 };
 const results: Result[] = [];
 try {
-  for (let i = 0; i < Number(options.seeds); i++) results.push(await learn(Number(options['first-seed']) + i));
+  if (options.report) results.push(...saved(options.report));
+  else
+    for (let i = 0; i < Number(options.seeds); i++) {
+      const result = await learn(Number(options['first-seed']) + i);
+      results.push(result);
+      if (options.save) appendFileSync(options.save, `${JSON.stringify(result)}\n`);
+    }
 } finally {
   await engine.close();
   rmSync(folder, { recursive: true, force: true });
 }
 report(results);
 
+/** This recipe's lines of a file that `--save` wrote. */
+function saved(file: string): Result[] {
+  const all = readFileSync(file, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Result)
+    .filter((r) => r.recipe === recipe && r.credit === options.credit)
+    .sort((a, b) => a.seed - b.seed);
+  if (all.length === 0) throw new Error(`${file} holds no result of ${recipe} with credit ${options.credit}.`);
+  return all;
+}
+
 async function learn(seed: number): Promise<Result> {
-  const measure = (model: string) => measureSuccess(supportDesk, golden, codec, engine, model, { seed });
+  const measure = (model: string) =>
+    measureSuccess(supportDesk, golden, codec, engine, model, {
+      seed,
+      attempts: Number(options['measure-attempts']),
+    });
   const model = `learn-${seed}`;
   await engine.load(model, base);
   const before = await measure(model);
@@ -89,7 +140,9 @@ async function learn(seed: number): Promise<Result> {
     exampleFrom(codec, messages, { id: `broad-${i}`, taskType: kind, quality: 1 }),
   );
   const learningRate = number(options['learning-rate']);
-  const schedule = learningRate === undefined ? {} : { schedule: { ...grpoDefaults.schedule, peak: learningRate } };
+  const rated = ({ schedule }: { readonly schedule: Schedule }) =>
+    learningRate === undefined ? {} : { schedule: { ...schedule, peak: learningRate } };
+  const epochs = given('epochs', number(options.epochs));
   const started = performance.now();
   const cpuBefore = process.cpuUsage();
   const stages = await recipes[recipe as keyof typeof recipes]({
@@ -99,11 +152,16 @@ async function learn(seed: number): Promise<Result> {
     source: environmentSource(supportDesk, tasks, codec),
     ...(replayShare > 0 ? { replay: { examples: mix, share: replayShare } } : {}),
     settings: {
-      sft: schedule,
-      rft: { ...schedule, ...given('attempts', number(options.attempts)) },
-      dpo: schedule,
+      sft: { ...rated(sftDefaults), ...epochs },
+      rft: { ...rated(rftDefaults), ...given('attempts', number(options.attempts)) },
+      dpo: {
+        ...rated(dpoDefaults),
+        ...epochs,
+        ...given('beta', number(options.beta)),
+        ...given('imitation', number(options.imitation)),
+      },
       grpo: {
-        ...schedule,
+        ...rated(grpoDefaults),
         ...given('steps', number(options.steps)),
         ...given('tasksPerStep', number(options['tasks-per-step'])),
         ...given('attempts', number(options.attempts)),
@@ -126,13 +184,17 @@ async function learn(seed: number): Promise<Result> {
   };
   await createRun(store, run, stages, Date.now());
   const parts = { engine, store, stages, model, checkpointEvery: 1000 };
+  const curve: [number, number][] = [];
   for await (const { step, stage, values, taskTypes } of train(model, parts)) {
+    if (values.success !== undefined) curve.push([step, values.success]);
     if (step % 5 !== 0) continue;
     const figures = (
       [
         'success',
         'reward_std',
         'loss',
+        'accuracy',
+        'margin',
         'kl',
         'entropy',
         'grad_norm',
@@ -157,7 +219,18 @@ async function learn(seed: number): Promise<Result> {
   console.log(
     `seed ${seed}: ${before.success.toFixed(3)} → ${after.success.toFixed(3)} in ${seconds.toFixed(0)} s (${cpu.toFixed(0)} s of processor)`,
   );
-  return { seed, before, after, broad: [broadBefore, broadAfter], seconds, cpu, tokens: record.spent.tokens };
+  return {
+    seed,
+    recipe,
+    credit: options.credit,
+    before,
+    after,
+    broad: [broadBefore, broadAfter],
+    seconds,
+    cpu,
+    tokens: record.spent.tokens,
+    curve,
+  };
 }
 
 /** Share of broad questions, of golden entities, whose greedy answer is the right one. */
@@ -191,10 +264,12 @@ function report(all: readonly Result[]): void {
       recipe,
       credit: options.credit,
       seeds: all.length,
-      golden: golden.length,
+      [options.on]: all[0]!.before.tasks.length,
+      attempts: all[0]!.before.episodes / all[0]!.before.tasks.length,
       before: interval(all.map((r) => r.before.tasks)),
       after: interval(all.map((r) => r.after.tasks)),
       gain: interval(all.map((r) => r.after.tasks.map((a, t) => a - r.before.tasks[t]!))),
+      gains: all.map((r) => round(r.after.success - r.before.success)),
       seconds: round(mean(all.map((r) => r.seconds))),
       cpu: round(mean(all.map((r) => r.cpu))),
       tokens: Math.round(mean(all.map((r) => r.tokens))),

@@ -4,13 +4,17 @@
  *
  *     loss = mean over pairs of −log σ(β·Δ)        ∂loss/∂log π = ∓ β·σ(−β·Δ)/pairs  on the own tokens of each side
  *
+ * To it is added, times `imitation`, the mean cross-entropy of the chosen sides' own tokens (Pang et al. 2024, arXiv
+ * 2404.19733; TRL calls it rpo_alpha): the loss above cares for the difference alone and is content when both sides become
+ * unlikely, the rejected one more so. Whole conversations share so many tokens that this happens at once.
+ *
  * The reference is the weights at the start of the stage; its logprobs are computed once, before the first step. A pair's
  * sides may be whole conversations: only what the model wrote counts, tool results do not.
  */
 import type { AdamParams, Datum } from '../engine/engine.ts';
 import { forwardBackwardCustom } from '../engine/engine.ts';
 import type { Group } from './attempt.ts';
-import { type Sequence, sequences, type WrittenTurn } from './datum.ts';
+import { ownCount, type Sequence, sequences, type WrittenTurn } from './datum.ts';
 import { draw, mixSeed } from './order.ts';
 import { type Replay, replayed } from './replay.ts';
 import { learningRate, type Schedule } from './schedule.ts';
@@ -28,6 +32,8 @@ export type Pair = {
 
 export type DpoSettings = {
   readonly beta: number;
+  /** Weight of imitating the chosen sides; 0 is the paper's loss alone. */
+  readonly imitation: number;
   readonly epochs: number;
   readonly batchSize: number;
   readonly minGap: number;
@@ -36,30 +42,41 @@ export type DpoSettings = {
   readonly replay?: Replay;
 };
 
+/**
+ * A chosen token's preference gradient is about β/2 per pair, its imitation gradient `imitation` per chosen token: of
+ * conversations of 42 own tokens, 5 makes the two of like size. Chosen on validation tasks (docs/log.md).
+ */
 export const dpoDefaults: DpoSettings = {
   beta: 0.1,
+  imitation: 5,
   epochs: 2,
   batchSize: 16,
   minGap: 0.2,
-  schedule: { peak: 1e-4, shape: 'cosine', warmup: 0.1, floor: 0.1 },
+  schedule: { peak: 4e-4, shape: 'cosine', warmup: 0.1, floor: 0.1 },
   adam: { beta1: 0.9, beta2: 0.95, gradClipNorm: 1 },
 };
 
-/** Best against worst attempt at the same task, where they differ enough (D8). */
-export function pairsFrom(groups: readonly Group[], minGap = dpoDefaults.minGap): Pair[] {
+/**
+ * Attempts at the same task, best against worst, second best against second worst and so on, where the two differ enough
+ * (D8). An attempt is in one pair at most.
+ */
+export function pairsFrom(groups: readonly Group[], minGap = dpoDefaults.minGap, perGroup = 4): Pair[] {
   return groups.flatMap((group) => {
     const sorted = [...group].sort((a, b) => b.reward - a.reward);
-    const [best, worst] = [sorted[0], sorted.at(-1)];
-    if (!best || !worst || best.reward - worst.reward < minGap) return [];
-    return [
-      {
-        id: `${best.id}>${worst.id}`,
-        taskType: best.taskType,
-        chosen: best.turns,
-        rejected: worst.turns,
-        gap: best.reward - worst.reward,
-      },
-    ];
+    return sorted.slice(0, Math.min(perGroup, Math.floor(sorted.length / 2))).flatMap((best, i) => {
+      const worst = sorted[sorted.length - 1 - i]!;
+      const gap = best.reward - worst.reward;
+      if (gap < minGap) return [];
+      return [
+        {
+          id: `${best.id}>${worst.id}`,
+          taskType: best.taskType,
+          chosen: best.turns,
+          rejected: worst.turns,
+          gap,
+        },
+      ];
+    });
   });
 }
 
@@ -151,10 +168,15 @@ export function dpo(all: readonly Pair[], settings: Partial<DpoSettings> = {}): 
               );
               accuracy = deltas.filter((d) => d > 0).length / deltas.length;
               margin = (set.beta * deltas.reduce((a, b) => a + b, 0)) / deltas.length;
+              const chosenTokens = rows.reduce(
+                (n, { sequence, side }) => n + (side % 2 === 0 ? ownCount(sequence) : 0),
+                0,
+              );
+              const pull = set.imitation / Math.max(1, chosenTokens);
               return {
-                loss,
+                loss: loss - pull * even(sums).reduce((a, b) => a + b, 0),
                 gradients: rows.map(({ sequence, side }) => {
-                  const g = gradient[side >> 1]! * (side % 2 === 0 ? 1 : -1);
+                  const g = side % 2 === 0 ? gradient[side >> 1]! - pull : -gradient[side >> 1]!;
                   return Float32Array.from(sequence.turns, (turn) => (turn >= 0 ? g : 0));
                 }),
               };

@@ -282,14 +282,30 @@ describe('DPO', () => {
     const pairs = pairsFrom(groups);
     expect(pairs.length).toBeGreaterThan(10);
     const before = skill(engine);
-    const { steps } = await trainAll(dpo(pairs, { epochs: 10, batchSize: 8, schedule }), 1, engine);
+    const { steps } = await trainAll(dpo(pairs, { imitation: 0, epochs: 10, batchSize: 8, schedule }), 1, engine);
     expect(steps.at(-1)!.values.accuracy).toBe(1);
     expect(steps.at(-1)!.values.margin!).toBeGreaterThan(0.5);
     expect(steps[0]!.values.loss).toBeCloseTo(Math.LN2, 5);
     expect(skill(engine)).toBeGreaterThan(before + 0.3);
   });
 
-  it('makes pairs of the best and the worst attempt at a task, where they differ by 0.2', async () => {
+  it('imitates the chosen side by the mean over its own tokens, and leaves the rejected side to the preference', async () => {
+    const turn = (completion: number[]) => [{ prompt: [0], completion }];
+    const pair = { id: 'p', taskType: 'x', chosen: turn([1, 2]), rejected: turn([3]), gap: 1 };
+    // Every token has chance 1/V and Δ = 0: the loss is ln 2 + a·ln V. A chosen token weighs β/2 + a/2, a rejected one −β/2.
+    for (const a of [0, 1, 3]) {
+      const { engine, active } = await begin(dpo([pair], { beta: 0.1, imitation: a, schedule }));
+      const { values } = await active.step(0);
+      expect(values.loss).toBeCloseTo(Math.LN2 + a * Math.log(toy.vocabulary), 5);
+      const weights = engine.calls.at(-1)!.data.map((datum) => Array.from(datum.weights!).filter((w) => w !== 0));
+      expect(weights.map((row) => row.map((w) => w.toFixed(4)))).toEqual([
+        [(0.05 + a / 2).toFixed(4), (0.05 + a / 2).toFixed(4)],
+        ['-0.0500'],
+      ]);
+    }
+  });
+
+  it('pairs the best attempt at a task with the worst, the second with the last but one, where they differ by 0.2', () => {
     const at = (reward: number) => ({
       id: `${reward}`,
       task: 't',
@@ -305,5 +321,9 @@ describe('DPO', () => {
         [at(0.5), at(0.6)],
       ]),
     ).toMatchObject([{ id: '0.9>0.1' }]);
+    const four = [[at(0.1), at(0.6), at(1), at(0.2)]];
+    expect(pairsFrom(four).map(({ id }) => id)).toEqual(['1>0.1', '0.6>0.2']);
+    expect(pairsFrom(four, 0.2, 1).map(({ id }) => id)).toEqual(['1>0.1']);
+    expect(pairsFrom([[at(1), at(0.6), at(0.5), at(0)]]).map(({ id }) => id)).toEqual(['1>0']);
   });
 });

@@ -110,7 +110,14 @@ describe(`agreement with TRL ${recorded.recordedWith.trl}`, () => {
       rejected: turnsOf(r!),
       gap: 1,
     }));
-    const stage = await dpo(pairs, { beta: recorded.dpo.beta, epochs: 1, batchSize: 4, schedule, adam }).begin({
+    const stage = await dpo(pairs, {
+      beta: recorded.dpo.beta,
+      imitation: 0,
+      epochs: 1,
+      batchSize: 4,
+      schedule,
+      adam,
+    }).begin({
       engine,
       model: 'm',
       start: await startFolder(recorded.reference, 'dpo'),
