@@ -44,3 +44,47 @@ export function exchangeBytes(exchange: Exchange): number {
   for (const chunk of exchange.responseChunks) bytes += chunk.byteLength;
   return bytes;
 }
+
+type Head = Omit<Exchange, 'requestBody' | 'responseChunks'>;
+/** The fields of an exchange that are not bytes, in the order in which they cross to the worker. */
+const headFields = [
+  'id',
+  'trajectory',
+  'agent',
+  'user',
+  'origin',
+  'keys',
+  'endpoint',
+  'startedAt',
+  'firstTokenMs',
+  'latencyMs',
+  'upstream',
+  'release',
+  'requestedModel',
+  'status',
+  'httpStatus',
+  'error',
+  'attempts',
+  'stream',
+  'responseTruncated',
+] as const satisfies (keyof Head)[];
+/** Stops compiling when a field is forgotten above. */
+true satisfies Exclude<keyof Head, (typeof headFields)[number]> extends never ? true : false;
+
+/** A row without names takes half the time of an object, as JSON on both sides. Lengths of request and answer are last. */
+export function packHead(exchange: Exchange): unknown[] {
+  const row: unknown[] = headFields.map((field) => exchange[field]);
+  const request = exchange.requestBody.byteLength;
+  row.push(request, exchangeBytes(exchange) - request);
+  return row;
+}
+
+export function unpackExchange(row: readonly unknown[], bytes: ArrayBuffer, at: number): Exchange {
+  const [request, answer] = row.slice(headFields.length) as [number, number];
+  const head = Object.fromEntries(headFields.map((field, i) => [field, row[i]])) as unknown as Head;
+  return {
+    ...head,
+    requestBody: new Uint8Array(bytes, at, request),
+    responseChunks: [new Uint8Array(bytes, at + request, answer)],
+  };
+}
