@@ -45,46 +45,37 @@ export function exchangeBytes(exchange: Exchange): number {
   return bytes;
 }
 
-type Head = Omit<Exchange, 'requestBody' | 'responseChunks'>;
-/** The fields of an exchange that are not bytes, in the order in which they cross to the worker. */
-const headFields = [
-  'id',
-  'trajectory',
-  'agent',
-  'user',
-  'origin',
-  'keys',
-  'endpoint',
-  'startedAt',
-  'firstTokenMs',
-  'latencyMs',
-  'upstream',
-  'release',
-  'requestedModel',
-  'status',
-  'httpStatus',
-  'error',
-  'attempts',
-  'stream',
-  'responseTruncated',
-] as const satisfies (keyof Head)[];
-/** Stops compiling when a field is forgotten above. */
-true satisfies Exclude<keyof Head, (typeof headFields)[number]> extends never ? true : false;
+type E = Exchange;
+/** An exchange without its bytes, as it crosses to the worker; the last two are the lengths of request and answer. */
+// biome-ignore format: one line per group of fields
+export type Row = readonly [
+  E['id'], E['trajectory'], E['agent'], E['user'], E['origin'], E['keys'], E['endpoint'],
+  E['startedAt'], E['firstTokenMs'], E['latencyMs'], E['upstream'], E['release'], E['requestedModel'], E['status'],
+  E['httpStatus'], E['error'], E['attempts'], E['stream'], E['responseTruncated'], number, number,
+];
 
-/** A row without names takes half the time of an object, as JSON on both sides. Lengths of request and answer are last. */
-export function packHead(exchange: Exchange): unknown[] {
-  const row: unknown[] = headFields.map((field) => exchange[field]);
-  const request = exchange.requestBody.byteLength;
-  row.push(request, exchangeBytes(exchange) - request);
-  return row;
-}
+/** A row of JSON without names takes less than half of an object's time to write, and a fifth to read. */
+// biome-ignore format: as Row
+export const packRow = (e: Exchange, answerBytes: number): Row => [
+  e.id, e.trajectory, e.agent, e.user, e.origin, e.keys, e.endpoint,
+  e.startedAt, e.firstTokenMs, e.latencyMs, e.upstream, e.release, e.requestedModel, e.status,
+  e.httpStatus, e.error, e.attempts, e.stream, e.responseTruncated, e.requestBody.byteLength, answerBytes,
+];
 
-export function unpackExchange(row: readonly unknown[], bytes: ArrayBuffer, at: number): Exchange {
-  const [request, answer] = row.slice(headFields.length) as [number, number];
-  const head = Object.fromEntries(headFields.map((field, i) => [field, row[i]])) as unknown as Head;
+/** The exchange whose bytes begin at `at`. */
+export function unpackRow(row: Row, bytes: ArrayBuffer, at: number): Exchange {
+  // biome-ignore format: as Row
+  const [
+    id, trajectory, agent, user, origin, keys, endpoint,
+    startedAt, firstTokenMs, latencyMs, upstream, release, requestedModel, status,
+    httpStatus, error, attempts, stream, responseTruncated, requestBytes, answerBytes,
+  ] = row;
+  const requestBody = new Uint8Array(bytes, at, requestBytes);
+  const responseChunks = [new Uint8Array(bytes, at + requestBytes, answerBytes)];
+  // biome-ignore format: as Row
   return {
-    ...head,
-    requestBody: new Uint8Array(bytes, at, request),
-    responseChunks: [new Uint8Array(bytes, at + request, answer)],
+    id, trajectory, agent, user, origin, keys, endpoint,
+    startedAt, firstTokenMs, latencyMs, upstream, release, requestedModel, status,
+    httpStatus, error, attempts, stream, responseTruncated, requestBody, responseChunks,
   };
 }

@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
-import { type Exchange, exchangeBytes, unpackExchange } from './exchange.ts';
+import { type Exchange, exchangeBytes, type Row, unpackRow } from './exchange.ts';
 import { type Appended, type Journal, openJournal, segmentPath } from './journal.ts';
 import { scanRecords } from './journal-record.ts';
 import { makeAttachment, makeSignal, makeTurn } from './make-turn.ts';
@@ -86,7 +86,7 @@ let lastReport = '';
 port.on('message', (message: ToWorker) => {
   switch (message.kind) {
     case 'exchanges':
-      for (const exchange of unpack(message.heads, message.bytes)) inbox.push(exchange);
+      for (const exchange of unpack(message.rows, message.bytes)) inbox.push(exchange);
       if (!working) {
         working = true;
         void work();
@@ -114,10 +114,10 @@ const timer = setInterval(() => {
 }, REPORT_MS);
 post({ kind: 'ready' });
 
-function* unpack(heads: string, bytes: ArrayBuffer): Generator<Exchange> {
+function* unpack(rows: string, bytes: ArrayBuffer): Generator<Exchange> {
   let at = 0;
-  for (const row of JSON.parse(heads) as unknown[][]) {
-    const exchange = unpackExchange(row, bytes, at);
+  for (const row of JSON.parse(rows) as Row[]) {
+    const exchange = unpackRow(row, bytes, at);
     at += exchangeBytes(exchange);
     yield exchange;
   }

@@ -7,7 +7,7 @@
  * Bytes are copied, never transferred as they are: network buffers are slices of larger ones that others still use.
  */
 import { Worker } from 'node:worker_threads';
-import { type Exchange, exchangeBytes, packHead } from './exchange.ts';
+import { type Exchange, exchangeBytes, packRow, type Row } from './exchange.ts';
 import { loadSecret } from './person.ts';
 import type { JournalEntry } from './signal.ts';
 
@@ -79,8 +79,8 @@ export type WorkerData = {
   readonly sinkModule: string;
 };
 export type ToWorker =
-  /** `heads`: JSON of each exchange without its bytes (packHead); `bytes`: request and answer of each, in that order. */
-  | { readonly kind: 'exchanges'; readonly heads: string; readonly bytes: ArrayBuffer }
+  /** `rows`: JSON of the exchanges' rows; `bytes`: request and answer of each, in that order. */
+  | { readonly kind: 'exchanges'; readonly rows: string; readonly bytes: ArrayBuffer }
   | { readonly kind: 'signal'; readonly ticket: number; readonly entry: SignalEntry }
   | { readonly kind: 'drain'; readonly ticket: number; readonly timeoutMs: number }
   | { readonly kind: 'close' };
@@ -136,17 +136,19 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
     const bytes = new ArrayBuffer(pendingBytes);
     const target = new Uint8Array(bytes);
     let at = 0;
-    for (const { requestBody, responseChunks } of pending) {
-      target.set(requestBody, at);
-      at += requestBody.byteLength;
-      for (const chunk of responseChunks) {
+    const rows: Row[] = [];
+    for (const exchange of pending) {
+      target.set(exchange.requestBody, at);
+      at += exchange.requestBody.byteLength;
+      const answer = at;
+      for (const chunk of exchange.responseChunks) {
         target.set(chunk, at);
         at += chunk.byteLength;
       }
+      rows.push(packRow(exchange, at - answer));
     }
-    // JSON costs a third of what structured clone takes for these small objects.
-    const heads = pending.map(packHead);
-    worker.postMessage({ kind: 'exchanges', heads: JSON.stringify(heads), bytes } satisfies ToWorker, [bytes]);
+    // JSON costs a third of what structured clone takes for these small values.
+    worker.postMessage({ kind: 'exchanges', rows: JSON.stringify(rows), bytes } satisfies ToWorker, [bytes]);
     sent.exchanges += pending.length;
     sent.bytes += pendingBytes;
     pending = [];
