@@ -44,3 +44,47 @@ export function exchangeBytes(exchange: Exchange): number {
   for (const chunk of exchange.responseChunks) bytes += chunk.byteLength;
   return bytes;
 }
+
+type E = Exchange;
+/**
+ * An exchange without its bytes, as it crosses to the worker; the last three are `assigned` and the lengths of request
+ * and answer.
+ */
+// biome-ignore format: one line per group of fields
+export type Row = readonly [
+  E['id'], E['trajectory'], E['agent'], E['user'], E['origin'], E['keys'], E['endpoint'],
+  E['startedAt'], E['firstTokenMs'], E['latencyMs'], E['upstream'], E['release'], E['requestedModel'], E['status'],
+  E['httpStatus'], E['error'], E['attempts'], E['stream'], E['responseTruncated'],
+  string | null, number, number,
+];
+
+/** A row of JSON without names takes less than half of an object's time to write, and a fifth to read. */
+// biome-ignore format: as Row
+export const packRow = (e: Exchange, answerBytes: number): Row => [
+  e.id, e.trajectory, e.agent, e.user, e.origin, e.keys, e.endpoint,
+  e.startedAt, e.firstTokenMs, e.latencyMs, e.upstream, e.release, e.requestedModel, e.status,
+  e.httpStatus, e.error, e.attempts, e.stream, e.responseTruncated,
+  e.assigned ?? null, e.requestBody.byteLength, answerBytes,
+];
+
+/** The exchange whose bytes begin at `at`. */
+export function unpackRow(row: Row, bytes: ArrayBuffer, at: number): Exchange {
+  // biome-ignore format: as Row
+  const [
+    id, trajectory, agent, user, origin, keys, endpoint,
+    startedAt, firstTokenMs, latencyMs, upstream, release, requestedModel, status,
+    httpStatus, error, attempts, stream, responseTruncated,
+    assigned, requestBytes, answerBytes,
+  ] = row;
+  const requestBody = new Uint8Array(bytes, at, requestBytes);
+  const responseChunks = [new Uint8Array(bytes, at + requestBytes, answerBytes)];
+  // An optional field that is forgotten here still compiles and is lost: exchange.test.ts lists them all.
+  const optional = assigned === null ? {} : { assigned };
+  // biome-ignore format: as Row
+  return {
+    id, trajectory, agent, user, origin, keys, endpoint,
+    startedAt, firstTokenMs, latencyMs, upstream, release, requestedModel, status,
+    httpStatus, error, attempts, stream, responseTruncated,
+    requestBody, responseChunks, ...optional,
+  };
+}

@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { Exchange } from './exchange.ts';
+import { type Exchange, exchangeBytes, type Row, unpackRow } from './exchange.ts';
 import { type Appended, type Journal, openJournal, segmentPath } from './journal.ts';
 import { scanRecords } from './journal-record.ts';
 import { makeAttachment, makeSignal, makeTurn } from './make-turn.ts';
@@ -15,7 +15,6 @@ import { startPump } from './pump.ts';
 import {
   type DropReason,
   type FromWorker,
-  type Head,
   noCounts,
   type SignalEntry,
   type ToWorker,
@@ -87,7 +86,7 @@ let lastReport = '';
 port.on('message', (message: ToWorker) => {
   switch (message.kind) {
     case 'exchanges':
-      for (const exchange of unpack(message.heads, message.bytes)) inbox.push(exchange);
+      for (const exchange of unpack(message.rows, message.bytes)) inbox.push(exchange);
       if (!working) {
         working = true;
         void work();
@@ -115,13 +114,12 @@ const timer = setInterval(() => {
 }, REPORT_MS);
 post({ kind: 'ready' });
 
-function* unpack(heads: string, bytes: ArrayBuffer): Generator<Exchange> {
+function* unpack(rows: string, bytes: ArrayBuffer): Generator<Exchange> {
   let at = 0;
-  for (const { lengths, ...head } of JSON.parse(heads) as Head[]) {
-    const requestBody = new Uint8Array(bytes, at, lengths[0]);
-    const answer = new Uint8Array(bytes, at + lengths[0], lengths[1]);
-    at += lengths[0] + lengths[1];
-    yield { ...head, requestBody, responseChunks: [answer] };
+  for (const row of JSON.parse(rows) as Row[]) {
+    const exchange = unpackRow(row, bytes, at);
+    at += exchangeBytes(exchange);
+    yield exchange;
   }
 }
 
@@ -142,7 +140,7 @@ async function work(): Promise<void> {
 }
 
 function take(exchange: Exchange): void {
-  const bytes = exchange.requestBody.byteLength + (exchange.responseChunks[0]?.byteLength ?? 0);
+  const bytes = exchangeBytes(exchange);
   const finish = (reason: DropReason | null) => {
     if (reason === null) journalled++;
     else dropped[reason]++;

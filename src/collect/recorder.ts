@@ -7,7 +7,7 @@
  * Bytes are copied, never transferred as they are: network buffers are slices of larger ones that others still use.
  */
 import { Worker } from 'node:worker_threads';
-import { type Exchange, exchangeBytes } from './exchange.ts';
+import { type Exchange, exchangeBytes, packRow, type Row } from './exchange.ts';
 import { loadSecret } from './person.ts';
 import type { JournalEntry } from './signal.ts';
 
@@ -79,12 +79,11 @@ export type WorkerData = {
   readonly sinkModule: string;
 };
 export type ToWorker =
-  /** `heads`: JSON of each exchange without its bytes, with [request, answer] lengths into `bytes`. */
-  | { readonly kind: 'exchanges'; readonly heads: string; readonly bytes: ArrayBuffer }
+  /** `rows`: JSON of the exchanges' rows; `bytes`: request and answer of each, in that order. */
+  | { readonly kind: 'exchanges'; readonly rows: string; readonly bytes: ArrayBuffer }
   | { readonly kind: 'signal'; readonly ticket: number; readonly entry: SignalEntry }
   | { readonly kind: 'drain'; readonly ticket: number; readonly timeoutMs: number }
   | { readonly kind: 'close' };
-export type Head = Omit<Exchange, 'requestBody' | 'responseChunks'> & { readonly lengths: readonly [number, number] };
 export type WorkerCounts = Omit<RecorderStats, 'queueDepth' | 'queueBytes' | 'restarts'>;
 export type FromWorker =
   | { readonly kind: 'ready' }
@@ -95,7 +94,8 @@ export type FromWorker =
   | { readonly kind: 'problem'; readonly message: string }
   | { readonly kind: 'closed' };
 
-/** Handed over early when this much has come together; else at the end of the event loop's turn. */
+/** Exchanges are handed over together, after this long or once this much has come together: waking a thread costs. */
+const HAND_OVER_MS = 5;
 const HAND_OVER_BYTES = 1024 * 1024;
 const CLOSE_MS = 15_000;
 
@@ -112,9 +112,9 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
   };
 
   let worker: Worker | null = null;
-  let pending: { exchange: Exchange; bytes: number }[] = []; // not handed over yet
+  let pending: Exchange[] = []; // not handed over yet
   let pendingBytes = 0;
-  let scheduled = false;
+  let timer: NodeJS.Timeout | undefined;
   const sent = { exchanges: 0, bytes: 0 }; // handed over, not acknowledged
   let counts = noCounts();
   let before = noCounts(); // what workers that died had counted
@@ -130,25 +130,25 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
   };
 
   function handOver(): void {
-    scheduled = false;
+    clearTimeout(timer);
+    timer = undefined;
     if (worker === null || pending.length === 0) return;
     const bytes = new ArrayBuffer(pendingBytes);
     const target = new Uint8Array(bytes);
     let at = 0;
-    const heads: Head[] = [];
-    for (const { exchange } of pending) {
-      const { requestBody, responseChunks, ...head } = exchange;
-      target.set(requestBody, at);
-      at += requestBody.byteLength;
+    const rows: Row[] = [];
+    for (const exchange of pending) {
+      target.set(exchange.requestBody, at);
+      at += exchange.requestBody.byteLength;
       const answer = at;
-      for (const chunk of responseChunks) {
+      for (const chunk of exchange.responseChunks) {
         target.set(chunk, at);
         at += chunk.byteLength;
       }
-      heads.push({ ...head, lengths: [requestBody.byteLength, at - answer] });
+      rows.push(packRow(exchange, at - answer));
     }
-    // JSON costs a third of what structured clone takes for these small objects.
-    worker.postMessage({ kind: 'exchanges', heads: JSON.stringify(heads), bytes } satisfies ToWorker, [bytes]);
+    // JSON costs a third of what structured clone takes for these small values.
+    worker.postMessage({ kind: 'exchanges', rows: JSON.stringify(rows), bytes } satisfies ToWorker, [bytes]);
     sent.exchanges += pending.length;
     sent.bytes += pendingBytes;
     pending = [];
@@ -239,13 +239,10 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
         drop('queue-full');
         return false;
       }
-      pending.push({ exchange, bytes });
+      pending.push(exchange);
       pendingBytes += bytes;
       if (pendingBytes >= HAND_OVER_BYTES) handOver();
-      else if (!scheduled) {
-        scheduled = true;
-        setImmediate(handOver);
-      }
+      else timer ??= setTimeout(handOver, HAND_OVER_MS);
       return true;
     },
 
@@ -289,9 +286,9 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
       const exited = new Promise<void>((resolve) => last.once('exit', () => resolve()));
       last.postMessage({ kind: 'close' } satisfies ToWorker);
       // A database that hangs must not keep the process: what is journalled is safe.
-      const timer = setTimeout(() => void last.terminate(), CLOSE_MS);
+      const limit = setTimeout(() => void last.terminate(), CLOSE_MS);
       await exited;
-      clearTimeout(timer);
+      clearTimeout(limit);
     },
   };
 }

@@ -81,6 +81,12 @@ describe('parseBody', () => {
   it('counts depth outside strings only', () => {
     expect(depthOf(bytes('{"a":[{"b":"[[[[\\"[[["}]}'))).toBe(3);
     expect(depthOf(bytes('"unfinished [['))).toBe(0);
+    // A string ends at a quote after an even number of backslashes, near its start or far from it.
+    for (const text of ['', 'x'.repeat(14), 'x'.repeat(15), 'x'.repeat(16), 'x'.repeat(100)]) {
+      expect(depthOf(bytes(`{"${text}\\\\":[[]]}`))).toBe(3);
+      expect(depthOf(bytes(`{"${text}\\\\\\"[[[["}`))).toBe(1);
+      expect(depthOf(bytes(`{"${text}\\"[[[["}`))).toBe(1);
+    }
   });
 
   it('survives a million brackets', () => {

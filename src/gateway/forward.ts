@@ -103,210 +103,237 @@ function returnedHeaders(headers: IncomingHttpHeaders, extra: Readonly<Record<st
 
 /** Calls `done` exactly once, after the caller has its answer or is gone. */
 export function forward(call: Call, upstreams: Upstreams, response: ServerResponse, done: (outcome: Outcome) => void) {
-  const chunks: Uint8Array[] = [];
-  let kept = 0;
-  let cut = false;
-  let attempts = 0; // upstream calls in all
-  let tries = 0; // upstream calls at the present upstream
-  let place = 0; // index in call.targets
-  let passedOver: string | null = null;
-  let firstByteAt: number | null = null;
-  let stream = false;
-  let httpStatus = 0;
-  let lastByte = 0;
-  let lastButOne = 0;
-  let controller: Dispatcher.DispatchController | null = null;
-  let timer: NodeJS.Timeout | null = null;
-  let finished = false;
+  new Forwarding(call, upstreams, response, done).attempt();
+}
 
-  const finish = (status: TurnStatus, error: string | null) => {
-    if (finished) return;
-    finished = true;
-    response.off('close', onClose);
-    response.off('drain', onDrain);
-    done({
-      status,
-      httpStatus,
-      error,
-      attempts,
-      target: call.targets[place]!,
-      passedOver,
-      firstByteAt,
-      stream,
-      chunks,
-      cut,
-    });
-  };
+type Held = { status: number; headers: IncomingHttpHeaders; chunks: Uint8Array[]; bytes: number };
 
-  const onClose = () => {
-    if (finished || response.writableFinished) return;
-    if (timer) clearTimeout(timer);
-    finish('disconnected', 'The caller closed the connection before the answer was complete.');
-    controller?.abort(new Error('the caller went away'));
-  };
-  const onDrain = () => controller?.resume();
-  response.on('close', onClose);
-  response.on('drain', onDrain);
+/** One call on its way. A class, because a set of closures per request took as long as the rest of this file. */
+class Forwarding implements Outcome {
+  readonly chunks: Uint8Array[] = [];
+  status: TurnStatus = 'ok';
+  httpStatus = 0;
+  error: string | null = null;
+  attempts = 0; // upstream calls in all
+  firstByteAt: number | null = null;
+  stream = false;
+  cut = false;
+  readonly call: Call;
+  readonly upstreams: Upstreams;
+  readonly response: ServerResponse;
+  readonly done: (outcome: Outcome) => void;
+  kept = 0;
+  tries = 0; // upstream calls at the present upstream
+  place = 0; // index in call.targets
+  passedOver: string | null = null;
+  lastByte = 0;
+  lastButOne = 0;
+  controller: Dispatcher.DispatchController | null = null;
+  timer: NodeJS.Timeout | null = null;
+  finished = false;
 
-  const keep = (chunk: Uint8Array) => {
-    if (kept + chunk.length > call.keepBytes) {
-      cut = true;
+  constructor(call: Call, upstreams: Upstreams, response: ServerResponse, done: (outcome: Outcome) => void) {
+    this.call = call;
+    this.upstreams = upstreams;
+    this.response = response;
+    this.done = done;
+    response.on('close', () => this.closed());
+  }
+
+  get target(): Target {
+    return this.call.targets[this.place]!;
+  }
+
+  attempt(): void {
+    this.timer = null;
+    this.attempts++;
+    this.tries++;
+    const { target } = this;
+    const { pool, path, key, silenceMs } = this.upstreams.get(target.upstream);
+    pool.dispatch(
+      {
+        path: path + this.call.route,
+        method: 'POST',
+        headers: forwardedHeaders(this.call.headers, key),
+        body: target.body as Buffer,
+        headersTimeout: silenceMs,
+        bodyTimeout: silenceMs,
+      },
+      new Attempt(this, target),
+    );
+  }
+
+  finish(status: TurnStatus, error: string | null): void {
+    if (this.finished) return;
+    this.finished = true;
+    this.status = status;
+    this.error = error;
+    this.done(this);
+  }
+
+  closed(): void {
+    if (this.finished || this.response.writableFinished) return;
+    if (this.timer) clearTimeout(this.timer);
+    this.finish('disconnected', 'The caller closed the connection before the answer was complete.');
+    this.controller?.abort(new Error('the caller went away'));
+  }
+
+  /** Passes bytes on; while the caller does not take them, the upstream waits. */
+  write(chunk: Uint8Array): void {
+    if (this.response.write(chunk)) return;
+    this.controller?.pause();
+    this.response.once('drain', () => this.controller?.resume());
+  }
+
+  keep(chunk: Uint8Array): void {
+    if (this.kept + chunk.length > this.call.keepBytes) {
+      this.cut = true;
       return;
     }
-    kept += chunk.length;
-    chunks.push(chunk);
-  };
+    this.kept += chunk.length;
+    this.chunks.push(chunk);
+  }
 
   /** The present attempt failed before a byte went out: again, elsewhere, or the end. */
-  const failed = (failure: Failure, reason: string, say: () => { status: number; error: string }) => {
-    if (finished) return;
-    const next = afterFailure(failure, tries, call.targets[place]!.attempts, Date.now(), Math.random());
+  failed(failure: Failure, reason: string, say: () => { status: number; error: string }): void {
+    if (this.finished) return;
+    const next = afterFailure(failure, this.tries, this.target.attempts, Date.now(), Math.random());
     if (next.kind === 'again') {
-      timer = setTimeout(attempt, next.waitMs);
+      this.timer = setTimeout(() => this.attempt(), next.waitMs);
       return;
     }
-    if (place + 1 < call.targets.length) {
-      passedOver ??= reason;
-      place++;
-      tries = 0;
-      attempt();
+    if (this.place + 1 < this.call.targets.length) {
+      this.passedOver ??= reason;
+      this.place++;
+      this.tries = 0;
+      this.attempt();
       return;
     }
     const { status, error } = say();
-    httpStatus = status;
-    finish('error', error);
-  };
+    this.httpStatus = status;
+    this.finish('error', error);
+  }
+}
 
-  const attempt = () => {
-    timer = null;
-    attempts++;
-    tries++;
-    const target = call.targets[place]!;
-    const name = target.upstream;
-    const upstream = upstreams.get(name);
-    // Set while an error answer is being read that may still be retried or must be put into shape.
-    let held: { status: number; headers: IncomingHttpHeaders; chunks: Uint8Array[]; bytes: number } | null = null;
-    let started = false;
-    let length = -1;
+/** One upstream call of a Forwarding, as undici reports it. */
+class Attempt implements Dispatcher.DispatchHandler {
+  readonly of: Forwarding;
+  readonly target: Target;
+  /** Set while an error answer is being read that may still be retried or must be put into shape. */
+  held: Held | null = null;
+  started = false;
+  length = -1;
 
-    const endHeld = () => {
-      const { status, headers, chunks: parts } = held!;
-      const text = Buffer.concat(parts).toString('utf8');
-      const pass = () => {
-        for (const part of parts) keep(part);
-        firstByteAt = Date.now();
-        if (isErrorBody(text)) {
-          const out = returnedHeaders(headers, target.answerHeaders);
-          out['content-length'] = String(Buffer.byteLength(text));
-          response.writeHead(status, out);
-          response.end(text);
-        } else {
-          const message = `Upstream ${name} answered ${status}${text.trim() === '' ? '' : `: ${text.trim().slice(0, 300)}`}`;
-          sendError(response, status, 'upstream_error', message, target.answerHeaders);
-        }
-        return { status, error: text.slice(0, 2000) || `status ${status}` };
-      };
-      if (isRetryable(status) || target.replaceable)
-        failed(
-          { kind: 'status', status, retryAfter: one(headers['retry-after']) },
-          `Upstream ${name} answered ${status}`,
-          pass,
-        );
-      else {
-        httpStatus = status;
-        const { error } = pass();
-        finish('error', error);
+  constructor(of: Forwarding, target: Target) {
+    this.of = of;
+    this.target = target;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.of.controller = controller;
+    if (this.of.finished) controller.abort(new Error('the caller went away'));
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) return;
+    if (status >= 400) {
+      this.held = { status, headers, chunks: [], bytes: 0 };
+      return;
+    }
+    const { of } = this;
+    this.started = true;
+    of.httpStatus = status;
+    of.stream = one(headers['content-type'])?.startsWith('text/event-stream') ?? false;
+    this.length = Number(one(headers['content-length']) ?? -1);
+    of.response.writeHead(status, returnedHeaders(headers, this.target.answerHeaders));
+    if (of.stream) of.response.flushHeaders();
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    const { of, held } = this;
+    if (held) {
+      if (held.bytes < errorBytes) held.chunks.push(chunk);
+      held.bytes += chunk.length;
+      return;
+    }
+    of.firstByteAt ??= Date.now();
+    of.keep(chunk);
+    if (chunk.length === this.length) {
+      of.response.end(chunk); // the whole answer in one piece: one write for head and body
+      return;
+    }
+    of.lastButOne = chunk.length > 1 ? chunk[chunk.length - 2]! : of.lastByte;
+    of.lastByte = chunk[chunk.length - 1]!;
+    of.write(chunk);
+  }
+
+  onResponseEnd(): void {
+    const { of } = this;
+    of.controller = null;
+    if (of.finished) return;
+    if (this.held) {
+      this.endHeld(this.held);
+      return;
+    }
+    of.response.end();
+    of.finish('ok', null);
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    const { of, target } = this;
+    const { response } = of;
+    of.controller = null;
+    if (of.finished) return;
+    const reason = `Upstream ${target.upstream}: ${describe(error)}`;
+    if (this.held) {
+      this.endHeld(this.held); // the error answer itself broke off; what came of it is enough
+      return;
+    }
+    if (!this.started) {
+      const silent = isTimeout(error);
+      of.failed({ kind: silent ? 'silence' : 'connection' }, reason, () => {
+        const status = silent ? 504 : 502;
+        const code = silent ? 'upstream_timeout' : 'upstream_unreachable';
+        sendError(response, status, code, reason, target.answerHeaders);
+        return { status, error: reason };
+      });
+      return;
+    }
+    // Bytes are out. A stream that stopped between events can still end with a clean error event; anything else
+    // must look broken to the caller, because it is.
+    if (of.stream && (of.firstByteAt === null || (of.lastByte === 0x0a && of.lastButOne === 0x0a)))
+      response.end(`data: ${JSON.stringify(errorBody(502, 'upstream_error', reason))}\n\n`);
+    else response.destroy();
+    of.finish('truncated', reason);
+  }
+
+  endHeld({ status, headers, chunks }: Held): void {
+    const { of, target } = this;
+    const { response } = of;
+    const answered = `Upstream ${target.upstream} answered ${status}`;
+    const text = Buffer.concat(chunks).toString('utf8');
+    const pass = () => {
+      for (const chunk of chunks) of.keep(chunk);
+      of.firstByteAt = Date.now();
+      if (isErrorBody(text)) {
+        const out = returnedHeaders(headers, target.answerHeaders);
+        out['content-length'] = String(Buffer.byteLength(text));
+        response.writeHead(status, out);
+        response.end(text);
+      } else {
+        const message = `${answered}${text.trim() === '' ? '' : `: ${text.trim().slice(0, 300)}`}`;
+        sendError(response, status, 'upstream_error', message, target.answerHeaders);
       }
+      return { status, error: text.slice(0, 2000) || `status ${status}` };
     };
-
-    upstream.pool.dispatch(
-      {
-        path: upstream.path + call.route,
-        method: 'POST',
-        headers: forwardedHeaders(call.headers, upstream.key),
-        body: target.body as Buffer,
-        headersTimeout: upstream.silenceMs,
-        bodyTimeout: upstream.silenceMs,
-      },
-      {
-        onRequestStart(c) {
-          controller = c;
-          if (finished) c.abort(new Error('the caller went away'));
-        },
-        onResponseStart(_c, status, headers) {
-          if (status < 200) return;
-          if (status >= 400) {
-            held = { status, headers, chunks: [], bytes: 0 };
-            return;
-          }
-          started = true;
-          httpStatus = status;
-          stream = one(headers['content-type'])?.startsWith('text/event-stream') ?? false;
-          length = Number(one(headers['content-length']) ?? -1);
-          response.writeHead(status, returnedHeaders(headers, target.answerHeaders));
-          if (stream) response.flushHeaders();
-        },
-        onResponseData(c, chunk) {
-          if (held) {
-            if (held.bytes < errorBytes) held.chunks.push(chunk);
-            held.bytes += chunk.length;
-            return;
-          }
-          firstByteAt ??= Date.now();
-          keep(chunk);
-          if (chunk.length === length) {
-            response.end(chunk); // the whole answer in one piece: one write for head and body
-            return;
-          }
-          lastButOne = chunk.length > 1 ? chunk[chunk.length - 2]! : lastByte;
-          lastByte = chunk[chunk.length - 1]!;
-          if (!response.write(chunk)) c.pause();
-        },
-        onResponseEnd() {
-          controller = null;
-          if (finished) return;
-          if (held) {
-            endHeld();
-            return;
-          }
-          response.end();
-          finish('ok', null);
-        },
-        onResponseError(_c, error) {
-          controller = null;
-          if (finished) return;
-          const reason = `Upstream ${name}: ${describe(error)}`;
-          if (held) {
-            endHeld(); // the error answer itself broke off; what came of it is enough
-            return;
-          }
-          if (!started) {
-            const silent = isTimeout(error);
-            failed({ kind: silent ? 'silence' : 'connection' }, reason, () => {
-              const status = silent ? 504 : 502;
-              sendError(
-                response,
-                status,
-                silent ? 'upstream_timeout' : 'upstream_unreachable',
-                reason,
-                target.answerHeaders,
-              );
-              return { status, error: reason };
-            });
-            return;
-          }
-          // Bytes are out. A stream that stopped between events can still end with a clean error event; anything else
-          // must look broken to the caller, because it is.
-          if (stream && (firstByteAt === null || (lastByte === 0x0a && lastButOne === 0x0a)))
-            response.end(`data: ${JSON.stringify(errorBody(502, 'upstream_error', reason))}\n\n`);
-          else response.destroy();
-          finish('truncated', reason);
-        },
-      },
-    );
-  };
-
-  attempt();
+    if (isRetryable(status) || target.replaceable)
+      of.failed({ kind: 'status', status, retryAfter: one(headers['retry-after']) }, answered, pass);
+    else {
+      of.httpStatus = status;
+      const { error } = pass();
+      of.finish('error', error);
+    }
+  }
 }
 
 const one = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);

@@ -24,6 +24,8 @@ export type KeyRing = {
 
 export function createKeyRing(): KeyRing {
   let known: ReadonlyMap<string, ClientKey> = new Map();
+  // Tokens that were good, so that each is hashed once: no larger than `known`, and as old as `known` is.
+  let checked = new Map<string, ClientKey>();
   let used = new Map<string, number>();
   return {
     check(authorization) {
@@ -34,13 +36,14 @@ export function createKeyRing(): KeyRing {
           'missing_api_key',
           'No client key. Send `Authorization: Bearer pawl_…`; `pawl keys create` makes one.',
         );
-      const key = known.get(hashToken(token).toString('hex'));
+      const key = checked.get(token) ?? known.get(hashToken(token).toString('hex'));
       if (key === undefined)
         throw new RequestError(
           401,
           'invalid_api_key',
           'This client key is unknown or revoked. `pawl keys list` shows the keys.',
         );
+      checked.set(token, key);
       used.set(key.id, Date.now());
       return key;
     },
@@ -51,6 +54,7 @@ export function createKeyRing(): KeyRing {
     },
     replace(keys) {
       known = keys;
+      checked = new Map();
     },
     get size() {
       return known.size;

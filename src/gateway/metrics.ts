@@ -23,7 +23,8 @@ export type Metrics = {
   /** A request that never became a call: bad input, bad key, over the limit. */
   requestRefused(code: string): void;
   signalReceived(agent: string, kind: string, name: string): void;
-  inFlight: Gauge;
+  /** Asked at the time of reading. */
+  requestsInFlight(count: () => number): void;
 };
 
 export function createMetrics(recorder: () => RecorderStats): Metrics {
@@ -83,7 +84,15 @@ export function createMetrics(recorder: () => RecorderStats): Metrics {
     labelNames: ['agent', 'kind', 'name'],
     registers,
   });
-  const inFlight = new Gauge({ name: 'pawl_requests_in_flight', help: 'Model calls being answered now', registers });
+  let inFlight = () => 0;
+  new Gauge({
+    name: 'pawl_requests_in_flight',
+    help: 'Model calls being answered now',
+    registers,
+    collect() {
+      this.set(inFlight());
+    },
+  });
 
   const gauge = (name: string, help: string, read: (stats: RecorderStats) => number) =>
     new Gauge({
@@ -114,7 +123,9 @@ export function createMetrics(recorder: () => RecorderStats): Metrics {
 
   return {
     registry,
-    inFlight,
+    requestsInFlight(count) {
+      inFlight = count;
+    },
     requestEnded({ agent, release: raw, endpoint, status, seconds, firstByteSeconds, attempts }) {
       const release = bounded(raw);
       requests.inc({ agent, release, endpoint, status });

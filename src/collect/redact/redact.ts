@@ -46,16 +46,15 @@ function walk(value: unknown, context: Context, depth: number): unknown {
 }
 
 function walkObject(object: Record<string, unknown>, context: Context, depth: number): unknown {
-  let changed = false;
-  const entries: [string, unknown][] = [];
+  let entries: [string, unknown][] | null = null; // made at the first change: most objects have none
   for (const key in object) {
     const before = object[key];
     const item = walk(before, context, depth + 1);
     const name = key.length < 6 ? key : redactText(key, context);
-    if (item !== before || name !== key) changed = true;
-    entries.push([name, item]);
+    if (entries === null && (item !== before || name !== key)) entries = entriesBefore(object, key);
+    entries?.push([name, item]);
   }
-  if (!changed) return object;
+  if (entries === null) return object;
   const seen = new Set<string>();
   for (const entry of entries) {
     // Two addresses as keys become `[email]` and `[email] 2`: neither entry is lost.
@@ -65,6 +64,15 @@ function walkObject(object: Record<string, unknown>, context: Context, depth: nu
     entry[0] = name;
   }
   return Object.fromEntries(entries);
+}
+
+function entriesBefore(object: Record<string, unknown>, end: string): [string, unknown][] {
+  const entries: [string, unknown][] = [];
+  for (const key in object) {
+    if (key === end) break;
+    entries.push([key, object[key]]);
+  }
+  return entries;
 }
 
 function redactText(text: string, context: Context): string {
