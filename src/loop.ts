@@ -76,6 +76,8 @@ export type LoopParts = {
   readonly upstream: string;
   readonly world: World;
   readonly settings: LoopSettings;
+  /** Resolves once all traffic so far is in the database. */
+  readonly recorded: () => Promise<void>;
   /** What is going on, for whoever watches. */
   readonly say: {
     progress(stage: StageName, share: number, text: string): void;
@@ -110,7 +112,10 @@ export async function runTurn(parts: LoopParts, begun: LoopTurn): Promise<LoopTu
   return turn;
 }
 
-async function collect({ store, world, settings, say, signal }: LoopParts, turn: LoopTurn): Promise<LoopState> {
+async function collect(
+  { store, world, settings, recorded, say, signal }: LoopParts,
+  turn: LoopTurn,
+): Promise<LoopState> {
   const release = await servingRelease(store, turn.agent);
   if (release?.checkpoint == null) throw new Error(`Agent ${turn.agent} has no release of its own that serves yet.`);
   // A window that was cut off by a crash is not continued but begun anew: half a conversation is nobody's example.
@@ -123,6 +128,9 @@ async function collect({ store, world, settings, say, signal }: LoopParts, turn:
     onVisit: (done) => say.progress('collect', done / settings.conversations, `${done} conversations`),
   });
   const until = Date.now() + 1;
+  // Answers are recorded behind the caller's back. Until the last of them is in the database the window is not whole, and a
+  // crash could still take some of it.
+  await recorded();
   return {
     baseline: { release: release.name, checkpoint: release.checkpoint },
     collect: { since, until, ...visited },
@@ -236,7 +244,7 @@ async function examine(parts: LoopParts, { agent, number, seed, state }: LoopTur
 
 /** A verdict of pass starts the canary; anything else leaves the users where they are. */
 async function deploy(parts: LoopParts, { agent, number, seed, state }: LoopTurn): Promise<LoopState> {
-  const { store, engine, world, settings, upstream, say, signal } = parts;
+  const { store, engine, world, settings, upstream, recorded, say, signal } = parts;
   const report = (await readReport(store, state.evaluate!.report))!;
   const name = `${agent}-${number}`;
   const { checkpoint, run } = state.train!;
@@ -264,6 +272,7 @@ async function deploy(parts: LoopParts, { agent, number, seed, state }: LoopTurn
       count: settings.wave,
       ...(signal ? { signal } : {}),
     });
+    await recorded();
     await reconcile(store, { now: Date.now(), agent });
     rollout = (await readRollout(store, id))!;
     if (rollout.phase === 'waiting' || rollout.phase === 'paused') break; // a person decides

@@ -103,7 +103,7 @@ async function run(options: Options): Promise<void> {
   if (config.world === undefined)
     throw new ConfigError('The loop needs a `world` in pawl.config.ts to practise in; `pawl serve` runs without one.');
   const log = pino({ level: process.env.PAWL_LOG ?? 'error' }, pino.destination(2));
-  const { startAll, nextTurn, demoSettings, engineUpstream } = await import('./start.ts');
+  const { startAll, nextTurn, demoSettings, engineUpstream, recordedBy } = await import('./start.ts');
   const { runTurn } = await import('./loop.ts');
   const terminal = openTerminal();
   const { paint } = terminal;
@@ -137,6 +137,7 @@ async function run(options: Options): Promise<void> {
         upstream: engineUpstream,
         world,
         settings: demoSettings(config.loop),
+        recorded: () => recordedBy(serving.recorder),
         signal: abort.signal,
         say: {
           progress: (stage, share, text) => {

@@ -5,10 +5,11 @@
 import { pathToFileURL } from 'node:url';
 import type { Logger } from 'pino';
 import { loadSecret, personId } from './collect/person.ts';
+import type { Recorder } from './collect/recorder.ts';
 import type { Config } from './config.ts';
 import { createRelease, serveRelease } from './deploy/reconcile.ts';
 import { type EngineProcess, startEngine } from './engine/process.ts';
-import { ConfigError } from './errors.ts';
+import { ConfigError, StoreError } from './errors.ts';
 import { ensureLoaded, type LoopSettings, type World } from './loop.ts';
 import type { LoopTurn } from './loop-turn.ts';
 import { type Serving, serve } from './serve.ts';
@@ -108,6 +109,14 @@ async function openDoors(store: Store, agent: string, { engine }: EngineProcess,
   for (const release of inPlay)
     if (release?.upstream === engineUpstream && release.checkpoint !== null)
       await ensureLoaded(engine, release.model, release.checkpoint);
+}
+
+/** Waits until the database has all that was recorded; a database that takes nothing for minutes ends the wait. */
+export async function recordedBy(recorder: Recorder): Promise<void> {
+  if (!(await recorder.drain(300_000)))
+    throw new StoreError('The database has not taken the recorded traffic within 5 minutes; see /healthz for why.', {
+      retryable: true,
+    });
 }
 
 /** The turn that was interrupted, else a new one. */

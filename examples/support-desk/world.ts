@@ -81,7 +81,8 @@ async function sendCustomers(door: Door, { prefix, seed, count, signal, onVisit 
         if (said !== null) reports.push(tell('/v1/feedback', { trajectory: about, vote: said, user }));
         reports.push(tell('/v1/outcomes', { trajectory: about, name: 'resolved', value: episode.success }));
         if (episode.success) resolved++;
-        onVisit?.(++done);
+        done++;
+        onVisit?.(done);
       },
     },
   );

@@ -124,14 +124,17 @@ export type SetGate = {
   readonly select: <T extends Passed>(all: readonly T[], settings: Settings, seed: number) => Verdict<T>;
 };
 
-/** Best first. Among equals the seed draws, by id: neither time nor order of arrival has a say. */
+/**
+ * Best first. Among equals the seed draws, by what was said and then by id: neither time nor order of arrival has a say, and
+ * the same conversations recorded again under other ids are drawn alike.
+ */
 function ranked<T extends Passed>(all: readonly T[], seed: number): T[] {
-  const draw = (one: T) =>
+  const draw = (...of: string[]) =>
     createHash('sha256')
-      .update(JSON.stringify([seed, one.trajectory, one.day]))
+      .update(JSON.stringify([seed, ...of]))
       .digest('hex');
   return all
-    .map((one) => ({ one, drawn: draw(one) }))
+    .map((one) => ({ one, drawn: draw(one.fingerprint) + draw(one.trajectory, one.day) }))
     .sort((a, b) => b.one.score - a.one.score || (a.drawn < b.drawn ? -1 : 1))
     .map(({ one }) => one);
 }

@@ -1,0 +1,219 @@
+/**
+ * Two candidates that must never serve: one whose weights are noise, and one that has learned to hand every case to people
+ * at once. Evaluation refuses both. Where somebody forces them past it, a share of the customers gets them and is worse off;
+ * the canary notices by what became of their cases and takes them back, and all others never meet them.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { moveMessage } from '../examples/support-desk/expert.ts';
+import { escalated } from '../examples/support-desk/policy.ts';
+import type { DeskData } from '../examples/support-desk/tasks.ts';
+import { makeVisitor } from '../examples/support-desk/traffic.ts';
+import { loadSecret, personId } from '../src/collect/person.ts';
+import { parseConfig } from '../src/config.ts';
+import { position } from '../src/deploy/assign.ts';
+import { verifyAudit } from '../src/deploy/audit.ts';
+import { createRelease, reconcile, startRollout } from '../src/deploy/reconcile.ts';
+import type { Release } from '../src/deploy/release.ts';
+import { isOpen } from '../src/deploy/rollout.ts';
+import { readCheckpoint, writeCheckpoint } from '../src/engine/checkpoint.ts';
+import { parameterShapes, parseModelConfig } from '../src/engine/onnx/config.ts';
+import { randomWeights } from '../src/engine/onnx/weights.ts';
+import type { Report } from '../src/evaluate/report.ts';
+import { evaluate } from '../src/evaluate/run.ts';
+import { makeSuite } from '../src/evaluate/suite.ts';
+import { loadChatCodec } from '../src/simulate/chat-codec.ts';
+import type { Message } from '../src/simulate/message.ts';
+import { random } from '../src/simulate/random.ts';
+import { engineUpstream, recordedBy, type Started, startAll } from '../src/start.ts';
+import { readAudit } from '../src/store/audit.ts';
+import { servingRelease } from '../src/store/releases.ts';
+import { readRollout } from '../src/store/rollouts.ts';
+import { exampleFrom, toolSpecs } from '../src/train/episodes.ts';
+import { supervisedStep } from '../src/train/sft.ts';
+import { until } from './pawl.ts';
+
+const agent = 'support-desk';
+const baseline = 'support-desk-0';
+const home = mkdtempSync(join(tmpdir(), 'pawl-bad-'));
+const folderOf = (name: string) => join(home, 'models', name);
+let started: Started;
+beforeAll(async () => {
+  const world = `${resolve('examples/support-desk/world.ts')}#deskWorld`;
+  const config = parseConfig({ agent, home, port: 0, world }, {}, home);
+  started = await startAll({ ...config, world }, pino({ level: 'silent' }));
+});
+afterAll(async () => {
+  await started?.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+/** The base model's shape and tokenizer, and nothing of what it has learned. */
+async function makeNoise(folder: string): Promise<void> {
+  const { config, files } = await readCheckpoint(started.world.base);
+  const model = parseModelConfig(config);
+  const shapes = parameterShapes(model);
+  const weights = new Map(
+    [...randomWeights(model, 7)].map(([name, data]) => [name, { shape: shapes.get(name)!, data }]),
+  );
+  await writeCheckpoint(folder, { config, weights, files });
+}
+
+/** The base model after a few steps on conversations in which whatever is asked is handed to the care team. */
+async function makeEscalator(folder: string): Promise<void> {
+  const { world } = started;
+  const { engine } = started.engine;
+  const codec = await loadChatCodec(world.base);
+  const tools = toolSpecs(world.environment.tools);
+  const examples = world
+    .practice(5)
+    .slice(0, 8 * 16)
+    .map(({ id, type, ...task }) => {
+      const data = task.data as DeskData;
+      const { calls, ending } = escalated('care', data);
+      const call = moveMessage(calls[0]!, 0, random('escalator', id));
+      const messages: Message[] = [
+        { role: 'system', content: world.environment.system },
+        { role: 'user', content: data.opening },
+        call,
+        { role: 'tool', tool_call_id: call.tool_calls![0]!.id, content: JSON.stringify({ ticket: data.ticket }) },
+        moveMessage({ kind: 'reply', ending }, 1, random('escalator', id)),
+      ];
+      return exampleFrom(codec, messages, { id, taskType: type, quality: 1 }, tools);
+    });
+  await engine.load('teaching', world.base);
+  for (let step = 0; step < 8; step++)
+    await supervisedStep({ engine, model: 'teaching' }, examples.slice(step * 16, step * 16 + 16), {
+      learningRate: 2e-3,
+      beta1: 0.9,
+      beta2: 0.95,
+      gradClipNorm: 1,
+    });
+  await engine.save('teaching', folder, { optimizer: false });
+  await engine.unload('teaching');
+}
+
+/** All 150 golden cases, as the loop plays them. */
+async function examine(name: string): Promise<{ report: Report; candidate: Release }> {
+  const { world, engine, serving } = started;
+  await engine.engine.load(name, folderOf(name));
+  const report = await evaluate({
+    agent,
+    engine: engine.engine,
+    environment: world.environment,
+    suite: makeSuite('golden', world.golden()),
+    codec: await loadChatCodec(world.base),
+    baseline: { name: baseline, model: baseline },
+    candidate: { name, model: name },
+    seed: 1,
+  });
+  const release = { agent, name, upstream: engineUpstream, model: name, checkpoint: folderOf(name), report: report.id };
+  return { report, candidate: await createRelease(serving.store, release, 'ann', Date.now()) };
+}
+
+/** So many conversations of the 200 customers. Resolves when all of it is recorded. */
+async function wave(prefix: string, seed: number): Promise<void> {
+  const { conversations } = await started.world.customers({ prefix, seed, count: 200 });
+  expect(conversations).toBe(200);
+  await recordedBy(started.serving.recorder);
+}
+
+/** Resolves once the gateway has heard who answers this user now. */
+const heard = (user: string, release: string) =>
+  until(
+    async () => {
+      const response = await fetch(`${started.serving.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${started.serving.made.clientToken}`, 'x-pawl-user': user },
+        body: JSON.stringify({ model: agent, max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] }),
+      });
+      await response.text();
+      return response.headers.get('x-pawl-release');
+    },
+    (name) => name === release,
+  );
+
+type Answered = { user_id: string; release: string; assigned: string | null; status: string; http_status: number };
+const turnsOf = async (prefix: string): Promise<Answered[]> =>
+  (
+    await started.serving.store.pool.query<Answered>(
+      `select user_id, release, assigned, status, http_status from pawl.turns where starts_with(trajectory, $1)`,
+      [prefix],
+    )
+  ).rows;
+
+describe.each([
+  ['noise', makeNoise, 0],
+  ['escalator', makeEscalator, 0.2],
+] as const)('a candidate that is %s', (name, make, most) => {
+  const share = 0.25;
+  const id = `forced-${name}`;
+  let report: Report;
+  let candidate: Release;
+
+  it('is refused by evaluation', async () => {
+    await make(folderOf(name));
+    ({ report, candidate } = await examine(name));
+    expect(report).toMatchObject({ verdict: 'fail', reasons: [expect.stringMatching(/below 95% of the baseline/)] });
+    expect(report.overall!.candidate).toBeLessThanOrEqual(most);
+    // It does what it was taught: complaints belong to the care team, and nothing else does.
+    if (name === 'escalator') expect(report.types.complaint!.candidate).toBeGreaterThan(0.9);
+    const start = { id, agent, candidate, report, actor: 'ann' };
+    await expect(startRollout(started.serving.store, start, Date.now())).rejects.toThrow('ended with fail');
+    expect(await readRollout(started.serving.store, id)).toBeNull();
+  });
+
+  it('is taken back by the canary when it is forced past that, and only its own users ever meet it', async () => {
+    const { store } = started.serving;
+    const settings = { steps: [share, 1], holdSeconds: 0, minTurns: 20, minUnits: 20, latencyRatio: 100 };
+    const start = { id, agent, candidate, report, settings, force: true, actor: 'ann' };
+    let rollout = await startRollout(store, start, Date.now());
+    for (let i = 0; isOpen(rollout); i++) {
+      await wave(`${name}-under-way-${i}`, 100 + i);
+      await reconcile(store, { now: Date.now(), agent });
+      rollout = (await readRollout(store, id))!;
+    }
+    expect(rollout).toMatchObject({ phase: 'rolled-back', step: 0 });
+    expect(rollout.reasons).toContainEqual(
+      expect.stringMatching(/^resolved: .* worse, and chance does not explain it/),
+    );
+
+    const secret = await loadSecret(home);
+    const users = Array.from({ length: 200 }, (_, i) => makeVisitor(i + 1, 'validation', 0).user);
+    const chosen = new Set(
+      users.filter((user) => position(id, `u:${user}`) < share).map((user) => personId(user, secret)),
+    );
+    const turns = await turnsOf(`${name}-under-way-`);
+    const ofOthers = turns.filter((turn) => !chosen.has(turn.user_id));
+    expect(ofOthers.length).toBeGreaterThan(200);
+    expect(ofOthers.filter(({ release, assigned }) => release !== baseline || assigned !== null)).toEqual([]);
+    expect(turns.filter((turn) => chosen.has(turn.user_id) && turn.release === name).length).toBeGreaterThan(20);
+    // Nobody was left without an answer, chosen or not.
+    expect(turns.filter(({ status, http_status }) => status !== 'ok' || http_status !== 200)).toEqual([]);
+
+    await heard(users.find((user) => position(id, `u:${user}`) < share)!, baseline);
+    await wave(`${name}-afterwards`, 99);
+    const after = await turnsOf(`${name}-afterwards`);
+    expect(after.some((turn) => chosen.has(turn.user_id))).toBe(true);
+    expect(after.filter(({ release, assigned }) => release !== baseline || assigned !== null)).toEqual([]);
+    expect((await servingRelease(store, agent))?.name).toBe(baseline);
+  });
+
+  it('has its story in the audit log', async () => {
+    const { store } = started.serving;
+    const rows = await readAudit(store, { agent, oldestFirst: true });
+    const about = rows.filter(({ subject }) => subject === id || subject === candidate.id);
+    expect(about.map(({ actor, event }) => `${actor} ${event}`)).toEqual([
+      'ann release-created',
+      'ann rollout-started',
+      'pawl rollout-rolled-back',
+    ]);
+    expect(about[1]!.details).toMatch(/"forced":true/);
+    expect(about[1]!.details).toMatch(/"verdict":"fail"/);
+    expect(about[2]!.details).toMatch(/chance does not explain it/);
+    expect(await verifyAudit(store)).toMatchObject({ rows: rows.length, problem: null });
+  });
+});
