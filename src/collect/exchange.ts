@@ -58,7 +58,7 @@ export type Row = readonly [
   string | null, number, number,
 ];
 
-/** A row of JSON without names takes less than half of an object's time to write, and a fifth to read. */
+/** A row of JSON without names takes less than half of an object's time, to write and to read. */
 // biome-ignore format: as Row
 export const packRow = (e: Exchange, answerBytes: number): Row => [
   e.id, e.trajectory, e.agent, e.user, e.origin, e.keys, e.endpoint,

@@ -108,7 +108,7 @@ export function forward(call: Call, upstreams: Upstreams, response: ServerRespon
 
 type Held = { status: number; headers: IncomingHttpHeaders; chunks: Uint8Array[]; bytes: number };
 
-/** One call on its way. A class, because a set of closures per request took as long as the rest of this file. */
+/** One call on its way. A class: tsx wraps every named closure in a call, and seven per request showed in the profile. */
 class Forwarding implements Outcome {
   readonly chunks: Uint8Array[] = [];
   status: TurnStatus = 'ok';
