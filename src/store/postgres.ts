@@ -99,9 +99,17 @@ export const openPool = (url: string, size: number): pg.Pool => {
 /** Opens a pool on a running server, checks its version and brings the schema up to date. */
 export const connectStore = async (
   url: string,
-  options: { kind?: Store['kind']; poolSize?: number; onClose?: () => Promise<void> } = {},
+  options: {
+    kind?: Store['kind'];
+    poolSize?: number;
+    /** With the process id of the server's side of each new connection. */
+    onConnect?: (backend: number) => void;
+    onClose?: () => Promise<void>;
+  } = {},
 ): Promise<Store> => {
   const pool = openPool(url, options.poolSize ?? 10);
+  const { onConnect } = options;
+  if (onConnect) pool.on('connect', (client) => onConnect((client as unknown as { processID: number }).processID));
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) }).withSchema('pawl');
   let closing: Promise<void> | null = null;
   const close = (): Promise<void> => {

@@ -1,5 +1,7 @@
 /** The database as the journal sees it: the module that collect/recorder-worker.ts loads in its thread. */
 import type { OpenSink } from '../collect/sink.ts';
+import { runningEmbedded } from './embedded.ts';
+import { giveWay } from './give-way.ts';
 import { connectStore } from './postgres.ts';
 import { writeEntries } from './record.ts';
 
@@ -10,9 +12,10 @@ where day >= (to_timestamp($1 / 1000.0) at time zone 'UTC')::date and started_at
   and thread_key is not null
 order by started_at desc limit 20000`;
 
-export const openSink: OpenSink = async ({ databaseUrl }) => {
+export const openSink: OpenSink = async ({ home, databaseUrl }) => {
   if (databaseUrl === null) throw new Error('The recorder was started without the address of a database.');
-  const store = await connectStore(databaseUrl, { poolSize: 2 });
+  const isOurs = runningEmbedded(home) === databaseUrl;
+  const store = await connectStore(databaseUrl, { poolSize: 2, ...(isOurs ? { onConnect: giveWay } : {}) });
   return {
     write: (entries) => writeEntries(store, entries),
     threads: async (since) => {
