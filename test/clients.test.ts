@@ -48,7 +48,7 @@ describe('the openai package', () => {
     expect(answer.choices[0]?.message.content).toBe('You said: Hello, Zürich');
     const { trajectory, turns } = await recorded('openai-json', 1);
     expect(trajectory).toMatchObject({
-      agent: 'agent',
+      agent: 'support-desk',
       user: 'ann',
       origin: 'production',
       consent: 'unknown',
