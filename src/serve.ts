@@ -39,6 +39,8 @@ export type Serving = {
 };
 
 const drainMs = 30_000;
+/** A database further behind than this is said to be. */
+const lateMs = 30_000;
 
 export async function serve(config: Config, log: Logger): Promise<Serving> {
   // With a database of one's own the folder still holds the journal, which has one writer.
@@ -125,7 +127,7 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
         });
     };
     const server = createServer(
-      { keepAliveTimeout: 75_000, headersTimeout: 20_000, requestTimeout: 120_000 },
+      { keepAliveTimeout: 75_000, headersTimeout: 90_000, requestTimeout: 120_000 },
       (request, response) => {
         if (draining) response.setHeader('connection', 'close');
         if (gateway.handle(request, response)) return;
@@ -171,6 +173,7 @@ function health(recorder: Recorder) {
   const problems = [
     ...(stats.diskOk ? [] : ['the journal cannot be written (disk full?): answers go on, recording does not']),
     ...(stats.sinkUp ? [] : ['the database is away: entries wait in the journal']),
+    ...(stats.sinkLagMs < lateMs ? [] : [`the database is ${Math.round(stats.sinkLagMs / 1000)} s behind`]),
     ...(dropped > 0 ? [`${dropped} exchanges could not be recorded since the start`] : []),
     ...(stats.corrupt > 0 ? [`${stats.corrupt} damaged journal records were skipped`] : []),
   ];
