@@ -178,7 +178,7 @@ describe.each([
     const start = { id, agent, candidate, report, actor: 'ann' };
     await expect(startRollout(started.serving.store, start, Date.now())).rejects.toThrow('ended with fail');
     expect(await readRollout(started.serving.store, id)).toBeNull();
-  });
+  }, 600_000);
 
   it('is taken back by the canary when it is forced past that, and only its own users ever meet it', async () => {
     const { store } = started.serving;
@@ -214,7 +214,7 @@ describe.each([
     const before = await turnsOf(`${name}-under-way-0-`);
     expect(after.filter(({ user }) => !chosen.has(user))).toEqual(before.filter(({ user }) => !chosen.has(user)));
     expect((await servingRelease(store, agent))?.name).toBe(baseline);
-  });
+  }, 600_000);
 
   it('has its story in the audit log', async () => {
     const { store } = started.serving;
