@@ -4,7 +4,14 @@
  */
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-const longest = ['test/kill.test.ts', 'test/bad-days.test.ts', 'src/store/embedded.test.ts', 'test/commands.test.ts'];
+const longest = [
+  'test/loop.test.ts',
+  'test/kill.test.ts',
+  'test/bad-candidate.test.ts',
+  'test/bad-days.test.ts',
+  'src/store/embedded.test.ts',
+  'test/commands.test.ts',
+];
 
 const rank = ({ moduleId }: TestSpecification): number => {
   const at = longest.findIndex((name) => moduleId.endsWith(`/${name}`));

@@ -143,6 +143,22 @@ describe('the gates over all', () => {
     expect(new Set(drawn).size).toBeGreaterThan(1);
   });
 
+  test('the same conversations recorded again under other ids are drawn alike', () => {
+    const drawn = (run: string, seed: number) =>
+      userShare!
+        .select(
+          Array.from({ length: 10 }, (_, i) =>
+            passed(`${run}-${i}`, { user: i < 8 ? 'ann' : 'bob', fingerprint: `f${i}` }),
+          ),
+          { ...set, maxUserShare: 0.5 },
+          seed,
+        )
+        .kept.map(({ fingerprint }) => fingerprint);
+    const first = Array.from({ length: 20 }, (_, seed) => drawn('first', seed));
+    expect(Array.from({ length: 20 }, (_, seed) => drawn('again', seed))).toEqual(first);
+    expect(new Set(first.map(String)).size).toBeGreaterThan(1);
+  });
+
   test('allow one user as many rows as are the given share of what is kept', () => {
     // ann has 8, three others 1 each: with 3 of ann’s there are 6 rows, and 3 is half of them. 4 of 7 would be more.
     expect(userLimit([8, 1, 1, 1], 0.5)).toBe(3);
