@@ -31,7 +31,7 @@ export const demoSettings = ({ conversations, steps }: Config['loop']): LoopSett
   conversations,
   minScore: 0.7,
   grpoSteps: steps,
-  rollout: { holdSeconds: 2, patienceSeconds: 180, minTurns: 10, minUnits: 3, latencyRatio: 3 },
+  rollout: { holdSeconds: 2, patienceSeconds: 180, minTurns: 20, minUnits: 8, latencyRatio: 3 },
   wave: 100,
 });
 

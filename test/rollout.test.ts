@@ -26,9 +26,9 @@ afterAll(async () => {
 });
 
 const release = (name: string, model: string, more: { upstream?: string; sampling?: Record<string, number> } = {}) =>
-  createRelease(store, { agent: 'agent', name, upstream: 'default', model, ...more }, 'ann', Date.now());
+  createRelease(store, { agent: 'support-desk', name, upstream: 'default', model, ...more }, 'ann', Date.now());
 
-const ask = async (user: string, { model = 'agent', trajectory = `t-${user}`, more = '' } = {}) => {
+const ask = async (user: string, { model = 'support-desk', trajectory = `t-${user}`, more = '' } = {}) => {
   const response = await fetch(`${pawl.url}/t/${trajectory}/u/${user}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${pawl.key}`, 'content-type': 'application/json' },
@@ -58,7 +58,7 @@ describe('a rollout through the gateway', () => {
     await startRollout(
       store,
       {
-        ...{ id: 'r1', agent: 'agent', candidate: await release('v2', 'reasoner'), report: pass, actor: 'ann' },
+        ...{ id: 'r1', agent: 'support-desk', candidate: await release('v2', 'reasoner'), report: pass, actor: 'ann' },
         settings: { steps: [0.5, 1], holdSeconds: 3600 },
       },
       Date.now(),
@@ -78,7 +78,7 @@ describe('a rollout through the gateway', () => {
       (found) => (found?.turns.length ?? 0) > 0,
     );
     const name = isAssigned('r1', 'u:ann', 0.5) ? 'v2' : 'v1';
-    expect(whole?.turns[0]).toMatchObject({ release: name, status: 'ok', request: { model: 'agent', seed: 7 } });
+    expect(whole?.turns[0]).toMatchObject({ release: name, status: 'ok', request: { model: 'support-desk', seed: 7 } });
     expect(upstream.bodies.at(-1)).toMatchObject({ model: name === 'v2' ? 'reasoner' : 'echo', seed: 7 });
 
     // The kill switch, as an operator uses it.
@@ -98,7 +98,7 @@ describe('a rollout through the gateway', () => {
     ] as const) {
       const candidate = await release(`bad-${id}`, model, more);
       const begun = Date.now();
-      await startRollout(store, { id, agent: 'agent', candidate, report: pass, settings, actor: 'ann' }, begun);
+      await startRollout(store, { id, agent: 'support-desk', candidate, report: pass, settings, actor: 'ann' }, begun);
       // Until the gateway knows: its turns say for whom they were meant.
       const assigned = users.filter((user) => isAssigned(id, `u:${user}`, 0.5));
       const found = async (trajectory: string) => (await readTrajectory(store, trajectory))?.turns[0]?.assigned;
@@ -135,12 +135,12 @@ describe('a rollout through the gateway', () => {
 
   it('can be read afterwards: what serves, what was tried, who did it', async () => {
     const releases = await command('releases', 'list');
-    expect(releases).toMatch(/^\* +v1 +agent +echo +default/m);
-    expect(releases).toMatch(/^ +v2 +agent +reasoner/m);
+    expect(releases).toMatch(/^\* +v1 +support-desk +echo +default/m);
+    expect(releases).toMatch(/^ +v2 +support-desk +reasoner/m);
     const rollouts = (await command('rollouts', 'list', '--json')).trim().split('\n');
     expect(rollouts.map((line) => JSON.parse(line).id)).toEqual(['r4', 'r3', 'r2', 'r1']);
     expect(await command('rollouts', 'show', 'r1')).toBe(
-      'Rollout r1 of agent agent: rolled-back, 0% of the users get the candidate (step 1 of 2).\n  complaints\n',
+      'Rollout r1 of agent support-desk: rolled-back, 0% of the users get the candidate (step 1 of 2).\n  complaints\n',
     );
     expect(await command('releases', 'card', 'v2')).toMatch(/^# v2\n[\s\S]*rollout-aborted by eve/);
     expect(await command('audit', 'list', '--event', 'rollout-aborted')).toMatch(/eve +rollout-aborted +r1/);
