@@ -76,6 +76,8 @@ const settings = (volatile: boolean): Record<string, string> => ({
   min_wal_size: '80MB',
   checkpoint_completion_target: '0.9',
   jit: 'off',
+  // Batches are small and the data is warm: helper processes for reading would only add switches.
+  io_method: 'sync',
   password_encryption: 'scram-sha-256',
   log_min_messages: 'log',
   log_min_error_statement: 'panic',

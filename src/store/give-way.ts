@@ -6,8 +6,8 @@
  */
 import { writeFileSync } from 'node:fs';
 
-/** As the server itself: enough to come second, not so much that other work on the machine starves recording. */
-const niceness = 5;
+/** The lowest there is: what waits for the database waits in the journal, where it is safe. */
+const niceness = 19;
 
 /** `pid` is a backend of our own embedded server; never one that a server elsewhere named. */
 export function giveWay(pid: number): void {
