@@ -18,9 +18,13 @@ export function clipBounds(epsilonLow = 0.2, epsilonHigh = 0.28): ClipBounds {
   return { low: 1 - epsilonLow, high: 1 + epsilonHigh };
 }
 
-/** min(exp(new − sampled), cap). */
+/** Two computations of the same logprob differ by less than this; two policies by more. */
+const rounding = 1e-4;
+
+/** min(exp(new − sampled), cap); exactly 1 where the two are the same but for rounding. */
 export function truncatedWeight(logprob: number, sampled: number, cap: number): number {
-  return Math.min(Math.exp(logprob - sampled), cap);
+  const gap = logprob - sampled;
+  return Math.abs(gap) < rounding ? 1 : Math.min(Math.exp(gap), cap);
 }
 
 /** The clipped surrogate of one token: its loss, ∂loss/∂log π, and whether the clip cut the gradient off. */

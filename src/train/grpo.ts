@@ -256,7 +256,9 @@ export function grpo(source: AttemptSource, settings: Partial<GrpoSettings> = {}
             )
           ).logprobs;
         const references = useReference ? await forward(reference) : undefined;
-        const old = set.updates > 1 ? await forward(model) : undefined;
+        // The trainer's own logprobs, also on policy: what a sampler reports depends, in its last bits, on what else was in its
+        // batch, and a run must not.
+        const old = await forward(model);
         const total = { loss: 0, own: 0, clipped: 0, entropySum: 0, gapSum: 0, klSum: 0 };
         let gradNorm = 0;
         let updates = 0;
@@ -271,7 +273,7 @@ export function grpo(source: AttemptSource, settings: Partial<GrpoSettings> = {}
               settings: set,
               normaliser,
               ...(references ? { references: references.slice(from, to) } : {}),
-              ...(old ? { old: old.slice(from, to) } : {}),
+              old: old.slice(from, to),
             });
             const again = supervisedData(replayed(set.replay, planned, index * set.updates + u, mixSeed(seed, 1)));
             if (again.data.length > 0) {
