@@ -35,13 +35,14 @@ const { values: options } = parseArgs({
   },
 });
 
-const body = (stream: boolean) =>
+/** One agent's instructions and tools, another customer each time. */
+const body = (stream: boolean, customer: number) =>
   JSON.stringify({
     model: 'echo',
     stream,
     messages: [
       { role: 'system', content: `You are the support agent of a shop. ${'Follow the policy with care. '.repeat(30)}` },
-      { role: 'user', content: 'Where is my order 4821? I ordered it last week and it has not arrived yet.' },
+      { role: 'user', content: `Where is my order ${4821 + customer}? I ordered it last week and it has not arrived yet.` },
       { role: 'assistant', content: 'Let me look that up for you.' },
       { role: 'user', content: 'Thanks. My mail address is ann@example.com, in case you need it.' },
     ],
@@ -105,7 +106,8 @@ function load(): void {
     const url = new URL(order.target);
     const pool = pools.get(url.origin) ?? new Pool(url.origin, { connections: 128 });
     pools.set(url.origin, pool);
-    const payload = body(order.stream);
+    const payloads = Array.from({ length: 1000 }, (_, customer) => body(order.stream, customer));
+    let next = 0;
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${order.key}` };
     const latencies: number[] = [];
     let ok = 0;
@@ -129,7 +131,7 @@ function load(): void {
         then();
       };
       pool.dispatch(
-        { path: '/v1/chat/completions', method: 'POST', headers, body: payload },
+        { path: '/v1/chat/completions', method: 'POST', headers, body: payloads[next++ % payloads.length]! },
         {
           onRequestStart() {},
           onResponseStart(_controller, code) {

@@ -22,6 +22,7 @@ const records = [
   'collect/trajectory.ts',
   'collect/turn.ts',
   'collect/signal.ts',
+  'collect/line.ts',
   'score/score.ts',
   'curate/dataset.ts',
 ];

@@ -26,7 +26,7 @@ function checksum(bytes: Buffer, at: number, length: number): number {
 }
 
 /** `start` and `end` are positions in the bytes scanned. */
-export type Found = { readonly start: number; readonly end: number; readonly payload: string };
+export type Found = { readonly start: number; readonly end: number; readonly payload: Buffer };
 export type Damage = { readonly start: number; readonly end: number };
 export type Scan = {
   readonly records: readonly Found[];
@@ -54,7 +54,7 @@ export function scanRecords(bytes: Buffer, final: boolean, enough = Number.POSIT
       const end = at + HEADER + length;
       if (end <= bytes.length && checksum(bytes, at, length) === bytes.readUInt32LE(at + 8)) {
         close(at);
-        records.push({ start: at, end, payload: bytes.toString('utf8', at + HEADER, end) });
+        records.push({ start: at, end, payload: bytes.subarray(at + HEADER, end) });
         found += length;
         at = end;
         continue;

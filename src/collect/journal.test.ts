@@ -20,7 +20,7 @@ async function readAll(): Promise<{ payloads: string[]; damage: number }> {
   let damage = 0;
   for (const name of (await readdir(folder)).filter((n) => n.endsWith('.journal')).sort()) {
     const scan = scanRecords(await readFile(join(folder, name)), true);
-    payloads.push(...scan.records.map((record) => record.payload));
+    payloads.push(...scan.records.map((record) => record.payload.toString()));
     damage += scan.damage.length;
   }
   return { payloads, damage };
@@ -30,7 +30,7 @@ describe('records', () => {
   const payloads = ['{"a":1}', '', '{"text":"Grüße 😀"}', '{"b":[1,2,3]}'];
   const records = payloads.map(encodeRecord);
   const whole = Buffer.concat(records);
-  const found = (bytes: Buffer) => scanRecords(bytes, true).records.map((record) => record.payload);
+  const found = (bytes: Buffer) => scanRecords(bytes, true).records.map((record) => record.payload.toString());
   /** Which record each byte belongs to. */
   const owner = records.flatMap((record, i) => Array.from(record, () => i));
 
@@ -43,7 +43,7 @@ describe('records', () => {
     for (let at = 0; at < whole.length; at++) {
       const scan = scanRecords(whole.subarray(0, at), true);
       const start = owner.indexOf(owner[at] as number);
-      expect(scan.records.map((record) => record.payload)).toEqual(payloads.slice(0, owner[at]));
+      expect(scan.records.map((record) => record.payload.toString())).toEqual(payloads.slice(0, owner[at]));
       expect(scan.damage).toEqual(at === start ? [] : [{ start, end: at }]);
       expect(scan.consumed).toBe(at);
     }
@@ -56,7 +56,7 @@ describe('records', () => {
         flipped[at] = (flipped[at] as number) ^ (1 << bit);
         const hit = owner[at] as number;
         const scan = scanRecords(flipped, true);
-        expect(scan.records.map((record) => record.payload)).toEqual(payloads.filter((_, i) => i !== hit));
+        expect(scan.records.map((record) => record.payload.toString())).toEqual(payloads.filter((_, i) => i !== hit));
         expect(scan.damage).toEqual([{ start: owner.indexOf(hit), end: owner.lastIndexOf(hit) + 1 }]);
       }
     }
@@ -96,16 +96,23 @@ describe('the journal', () => {
     const journal = await openJournal({ folder });
     const results = await Promise.all(['a', 'bb', 'ccc'].map((payload) => journal.append(payload)));
     expect(results).toEqual([
-      { kind: 'journalled', start: { segment: 1, offset: 0 }, end: { segment: 1, offset: HEADER + 1 } },
+      {
+        kind: 'journalled',
+        start: { segment: 1, offset: 0 },
+        end: { segment: 1, offset: HEADER + 1 },
+        payload: Buffer.from('a'),
+      },
       {
         kind: 'journalled',
         start: { segment: 1, offset: HEADER + 1 },
         end: { segment: 1, offset: 2 * HEADER + 3 },
+        payload: Buffer.from('bb'),
       },
       {
         kind: 'journalled',
         start: { segment: 1, offset: 2 * HEADER + 3 },
         end: { segment: 1, offset: 3 * HEADER + 6 },
+        payload: Buffer.from('ccc'),
       },
     ]);
     await journal.close();

@@ -12,11 +12,12 @@
 import { type FileHandle, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { encodeRecord } from './journal-record.ts';
+import { encodeRecord, HEADER } from './journal-record.ts';
 
 export type Position = { readonly segment: number; readonly offset: number };
 export type Appended =
-  | { readonly kind: 'journalled'; readonly start: Position; readonly end: Position }
+  /** `payload`: the bytes that are on disk now. */
+  | { readonly kind: 'journalled'; readonly start: Position; readonly end: Position; readonly payload: Buffer }
   /** The journal is as large as it may get: the database has been away too long. */
   | { readonly kind: 'full' }
   | { readonly kind: 'failed'; readonly code: string; readonly message: string };
@@ -152,7 +153,12 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
         for (const item of taken) {
           const from = { segment: start.segment, offset };
           offset += item.record.length;
-          item.settle({ kind: 'journalled', start: from, end: { segment: start.segment, offset } });
+          item.settle({
+            kind: 'journalled',
+            start: from,
+            end: { segment: start.segment, offset },
+            payload: item.record.subarray(HEADER),
+          });
         }
       } catch (error) {
         healthy = false;
@@ -173,7 +179,10 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
       });
     },
     segments: () => [...sizes].map(([segment, bytes]) => ({ segment, bytes })),
-    end: () => (current === null ? { segment: next, offset: 0 } : { segment: current.segment, offset: current.size }),
+    end: () =>
+      current === null || current.size >= segmentBytes
+        ? { segment: next, offset: 0 }
+        : { segment: current.segment, offset: current.size },
     async remove(segment) {
       if (current?.segment === segment) await retire();
       await unlink(segmentPath(folder, segment)).catch((error: NodeJS.ErrnoException) => {

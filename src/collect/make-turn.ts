@@ -49,7 +49,7 @@ export function makeTurn(exchange: Exchange, context: MakeContext): Made {
   const keys = exchange.keys.map((key) => personId(key, secret));
   const place = { trajectory, threadKey, user, keys };
   try {
-    return redacted({ ...assembled, request: withSafeIds(assembled.request, secret) }, place, context.redact ?? redact);
+    return redacted(assembled, withSafeIds(assembled.request, secret), place, context.redact ?? redact);
   } catch (error) {
     return { turn: withoutContent(assembled, place, error), tokensDropped: false, contentDropped: true };
   }
@@ -57,26 +57,49 @@ export function makeTurn(exchange: Exchange, context: MakeContext): Made {
 
 type Place = Pick<Turn, 'trajectory' | 'threadKey' | 'user' | 'keys'>;
 
-function redacted(assembled: Assembled, place: Place, clean: typeof redact): Made {
+function redacted(assembled: Assembled, original: Turn['request'], place: Place, clean: typeof redact): Made {
   const counts: Counts = {};
-  const request = clean(assembled.request, counts);
+  const request = clean(original, counts);
   const messages = assembled.choices.map((choice) => clean(choice.message, counts));
   const spelled = Object.keys(counts).length > 0;
   const hasTokens =
     assembled.promptTokenIds !== undefined || assembled.choices.some((choice) => hasExactTokens(choice));
-  const { promptTokenIds, ...rest } = assembled;
+  const choices = assembled.choices.map((choice, i): Choice => {
+    const message = messages[i] as Choice['message'];
+    return spelled || !hasExactTokens(choice)
+      ? { index: choice.index, message, finishReason: choice.finishReason }
+      : { ...choice, message };
+  });
+  const { assigned, promptTokenIds } = assembled;
+  // Field by field: spreading two objects of this size took a tenth of the recorder's time.
   const turn: Turn = {
-    ...rest,
-    ...place,
+    id: assembled.id,
+    trajectory: place.trajectory,
+    agent: assembled.agent,
+    user: place.user,
+    origin: assembled.origin,
+    keys: place.keys,
+    endpoint: assembled.endpoint,
+    startedAt: assembled.startedAt,
+    firstTokenMs: assembled.firstTokenMs,
+    latencyMs: assembled.latencyMs,
+    upstream: assembled.upstream,
+    release: assembled.release,
+    ...(assigned === undefined ? null : { assigned }),
     model: clean(assembled.model, counts),
+    status: assembled.status,
+    httpStatus: assembled.httpStatus,
     error: clean(assembled.error, counts),
-    usage: clean(assembled.usage, counts),
+    attempts: assembled.attempts,
+    stream: assembled.stream,
     request,
-    choices: assembled.choices.map((choice, i) => {
-      const message = messages[i] as Choice['message'];
-      return spelled ? { index: choice.index, message, finishReason: choice.finishReason } : { ...choice, message };
-    }),
-    ...(spelled || promptTokenIds === undefined ? {} : { promptTokenIds }),
+    choices,
+    ...(spelled || promptTokenIds === undefined ? null : { promptTokenIds }),
+    promptTokens: assembled.promptTokens,
+    completionTokens: assembled.completionTokens,
+    reasoningTokens: assembled.reasoningTokens,
+    usage: clean(assembled.usage, counts),
+    threadKey: place.threadKey,
     redactions: counts,
   };
   return { turn, tokensDropped: spelled && hasTokens, contentDropped: false };

@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { StoreError } from '../errors.ts';
-import { entryId } from './fixtures/file-sink.ts';
+import { entryId, entryOf } from './fixtures/file-sink.ts';
 import { type Journal, openJournal, segmentPath } from './journal.ts';
+import { encodeLine, type Line } from './line.ts';
 import { type Damaged, type Pump, type PumpOptions, startPump } from './pump.ts';
 import type { JournalEntry } from './signal.ts';
 import type { Sink } from './sink.ts';
@@ -31,19 +32,21 @@ const entry = (id: string): JournalEntry => ({
 class MemorySink implements Sink {
   readonly rows = new Map<string, JournalEntry>();
   readonly batches: number[] = [];
-  before: (entries: readonly JournalEntry[]) => void = () => {};
+  before: (lines: readonly Line[]) => void = () => {};
   after: () => void = () => {};
   refuse: (entry: JournalEntry) => boolean = () => false;
 
-  async write(entries: readonly JournalEntry[]) {
-    this.before(entries);
-    const refused = entries.filter(this.refuse);
-    for (const one of entries)
-      if (!refused.includes(one) && !this.rows.has(entryId(one))) this.rows.set(entryId(one), one);
-    this.batches.push(entries.length);
+  async write(lines: readonly Line[]) {
+    this.before(lines);
+    const refused = lines.filter((line) => this.refuse(entryOf(line)));
+    for (const line of lines) {
+      const one = entryOf(line);
+      if (!refused.includes(line) && !this.rows.has(entryId(one))) this.rows.set(entryId(one), one);
+    }
+    this.batches.push(lines.length);
     await Promise.resolve();
     this.after();
-    return { refused: refused.map((one) => ({ entry: one, error: 'not acceptable' })) };
+    return { refused: refused.map((line) => ({ line, error: 'not acceptable' })) };
   }
   async close() {}
   keys(): string[] {
@@ -57,10 +60,9 @@ async function begin(sink: MemorySink, options: Partial<PumpOptions> = {}): Prom
 }
 
 async function append(id: string): Promise<void> {
-  const one = entry(id);
-  const result = await journal.append(JSON.stringify(one));
+  const result = await journal.append(encodeLine(entry(id)));
   if (result.kind !== 'journalled') throw new Error(result.kind);
-  pump?.offer(one, result.start, result.end);
+  pump?.offer(result.payload, result.start, result.end);
 }
 
 const ids = (n: number, from = 0) => Array.from({ length: n }, (_, i) => `e${from + i}`);
@@ -166,7 +168,7 @@ describe('the pump', () => {
     journal = await openJournal({ folder });
     const ends: number[] = [];
     for (const id of ids(20)) {
-      const result = await journal.append(JSON.stringify(entry(id)));
+      const result = await journal.append(encodeLine(entry(id)));
       if (result.kind === 'journalled') ends.push(result.end.offset);
     }
     await journal.close();
@@ -193,7 +195,7 @@ describe('the pump', () => {
   test('a record larger than a read block is read whole', async () => {
     journal = await openJournal({ folder });
     const big = entry('x'.repeat(9_000_000));
-    await journal.append(JSON.stringify(big));
+    await journal.append(encodeLine(big));
     const sink = new MemorySink();
     await begin(sink);
     await pump?.settled(60_000);
@@ -210,14 +212,18 @@ describe('the pump', () => {
     expect(sink.keys()).toEqual(['e0', 'e1', 'e2', 'e4', 'e5']);
     expect(pump?.stats()).toMatchObject({ stored: 5, refused: 1 });
     const [line] = (await readFile(join(folder, 'rejected.jsonl'), 'utf8')).split('\n');
-    expect(JSON.parse(line as string)).toMatchObject({ reason: 'not acceptable', entry: entry('e3') });
+    expect(JSON.parse(line as string)).toMatchObject({
+      reason: 'not acceptable',
+      kind: 'attachment',
+      entry: { key: 'e3' },
+    });
   });
 
   test('one entry that breaks its whole batch is found by halving and put aside', async () => {
     journal = await openJournal({ folder });
     const sink = new MemorySink();
-    sink.before = (entries) => {
-      if (entries.some((one) => entryId(one).startsWith('e5 '))) throw new StoreError('invalid byte sequence');
+    sink.before = (lines) => {
+      if (lines.some((line) => entryId(entryOf(line)).startsWith('e5 '))) throw new StoreError('invalid byte sequence');
     };
     await begin(sink);
     await Promise.all(ids(10).map(append));

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { BoundaryError } from '../errors.ts';
 import { type Journal, type Position, segmentPath, syncFolder } from './journal.ts';
 import { scanRecords } from './journal-record.ts';
-import type { JournalEntry } from './signal.ts';
+import { type Line, readLine } from './line.ts';
 import type { Sink } from './sink.ts';
 
 export type Damaged = { readonly segment: number; readonly offset: number; readonly bytes: number };
@@ -45,7 +45,7 @@ export type PumpStats = {
 
 export type Pump = {
   /** An acknowledged append; to be called in the journal's order. */
-  offer(entry: JournalEntry, start: Position, end: Position): void;
+  offer(payload: Buffer, start: Position, end: Position): void;
   stats(): PumpStats;
   /** Resolves when everything acknowledged so far is in the sink, or at the latest after `timeoutMs`. */
   settled(timeoutMs: number): Promise<boolean>;
@@ -53,8 +53,8 @@ export type Pump = {
   stop(): Promise<void>;
 };
 
-type Waiting = { entry: JournalEntry; start: Position; end: Position; at: number };
-type Batch = { entries: JournalEntry[]; end: Position };
+type Waiting = { payload: Buffer; start: Position; end: Position; at: number };
+type Batch = { lines: Line[]; end: Position };
 
 const READ_BYTES = 4 * 1024 * 1024;
 /** Errors that say "never" are believed this many times in a row; beyond that the sink itself is at fault, so wait. */
@@ -120,18 +120,18 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
   }
 
   function fromMemory(): Batch {
-    const entries: JournalEntry[] = [];
+    const lines: Line[] = [];
     let bytes = 0;
     let end = position;
-    while (head < window.length && entries.length < batchEntries && bytes < batchBytes) {
+    while (head < window.length && lines.length < batchEntries && bytes < batchBytes) {
       const item = window[head++] as Waiting;
-      entries.push(item.entry);
+      lines.push(readLine(item.payload));
       bytes += item.end.offset - item.start.offset;
       end = item.end;
     }
     held -= bytes;
     compact();
-    return { entries, end };
+    return { lines, end };
   }
 
   function evict(oldest: Waiting): void {
@@ -169,7 +169,7 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
   }
 
   function digest(scan: ReturnType<typeof scanRecords>, from: Position, end: number): Batch {
-    const entries: JournalEntry[] = [];
+    const lines: Line[] = [];
     const damaged = (start: number, finish: number) => {
       counts.corrupt++;
       options.onDamage?.({ segment: from.segment, offset: from.offset + start, bytes: finish - start });
@@ -177,17 +177,17 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
     let last = end;
     for (const { start, end: finish } of scan.damage) damaged(start, finish);
     for (const { start, end: finish, payload } of scan.records) {
-      if (entries.length >= batchEntries) {
+      if (lines.length >= batchEntries) {
         last = from.offset + start;
         break;
       }
       try {
-        entries.push(JSON.parse(payload) as JournalEntry);
+        lines.push(readLine(payload));
       } catch {
         damaged(start, finish);
       }
     }
-    return { entries, end: { segment: from.segment, offset: last } };
+    return { lines, end: { segment: from.segment, offset: last } };
   }
 
   /** Opened at once, not at the first batch: whoever opens it may want to read from it. False when stopped first. */
@@ -209,26 +209,26 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
     await pause(Math.min(longestBackoff, firstBackoff * 2 ** Math.min(attempt, 16)));
   }
 
-  /** True once the entries are in the sink or rejected; false when stopped before that. */
-  async function deliver(to: Sink, entries: readonly JournalEntry[]): Promise<boolean> {
+  /** True once the lines are in the sink or rejected; false when stopped before that. */
+  async function deliver(to: Sink, lines: readonly Line[]): Promise<boolean> {
     for (let attempt = 0; !stopped; attempt++) {
       try {
-        const { refused } = await to.write(entries);
+        const { refused } = await to.write(lines);
         up = true;
         rejectionsInARow = 0;
-        for (const { entry, error } of refused) await reject(entry, error);
-        counts.stored += entries.length - refused.length;
+        for (const { line, error } of refused) await reject(line, error);
+        counts.stored += lines.length - refused.length;
         return true;
       } catch (error) {
         const never = error instanceof BoundaryError && !error.retryable;
         if (never && rejectionsInARow < MAX_REJECTIONS_IN_A_ROW) {
-          if (entries.length > 1) {
-            const middle = entries.length >> 1;
-            return (await deliver(to, entries.slice(0, middle))) && (await deliver(to, entries.slice(middle)));
+          if (lines.length > 1) {
+            const middle = lines.length >> 1;
+            return (await deliver(to, lines.slice(0, middle))) && (await deliver(to, lines.slice(middle)));
           }
           if (attempt + 1 >= REJECT_AFTER) {
             rejectionsInARow++;
-            await reject(entries[0] as JournalEntry, String(error));
+            await reject(lines[0] as Line, String(error));
             return true;
           }
         }
@@ -238,10 +238,12 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
     return false;
   }
 
-  async function reject(entry: JournalEntry, reason: string): Promise<void> {
+  async function reject({ kind, json, request, choices }: Line, reason: string): Promise<void> {
     const file = await open(join(journal.folder, 'rejected.jsonl'), 'a', 0o600);
     try {
-      await file.appendFile(`${JSON.stringify({ at: new Date().toISOString(), reason, entry })}\n`);
+      const facts = JSON.stringify({ at: new Date().toISOString(), reason, kind });
+      const documents = kind === 'turn' ? `,"request":${request},"choices":${choices}` : '';
+      await file.appendFile(`${facts.slice(0, -1)},"entry":${json}${documents}}\n`);
       await file.datasync();
       counts.refused++;
     } finally {
@@ -298,7 +300,7 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
         });
         continue;
       }
-      if (batch.entries.length > 0 && !(await deliver(sink, batch.entries))) break;
+      if (batch.lines.length > 0 && !(await deliver(sink, batch.lines))) break;
       position = batch.end;
       await save(false);
       if (fewWaiting()) await pause(gatherMs);
@@ -328,8 +330,8 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
 
   const caughtUp = () => pending() === null;
   return {
-    offer(entry, start, end) {
-      window.push({ entry, start, end, at: Date.now() });
+    offer(payload, start, end) {
+      window.push({ payload, start, end, at: Date.now() });
       held += end.offset - start.offset;
       while (held > windowBytes && head < window.length) {
         evict(window[head] as Waiting);

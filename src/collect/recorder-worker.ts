@@ -10,6 +10,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { type Exchange, exchangeBytes, type Row, unpackRow } from './exchange.ts';
 import { type Appended, type Journal, openJournal, segmentPath } from './journal.ts';
 import { scanRecords } from './journal-record.ts';
+import { encodeLine, readLine } from './line.ts';
 import { makeAttachment, makeSignal, makeTurn } from './make-turn.ts';
 import { startPump } from './pump.ts';
 import {
@@ -24,6 +25,7 @@ import {
 import type { JournalEntry } from './signal.ts';
 import type { OpenSink, Sink } from './sink.ts';
 import { createThreader, type ThreadPoint } from './thread.ts';
+import type { Turn } from './turn.ts';
 import { uuidv7 } from './uuid.ts';
 
 /** How long the event loop may be held by parsing before disk and database get their turn. */
@@ -141,36 +143,35 @@ async function work(): Promise<void> {
 
 function take(exchange: Exchange): void {
   const bytes = exchangeBytes(exchange);
-  const finish = (reason: DropReason | null) => {
-    if (reason === null) journalled++;
-    else dropped[reason]++;
-    finishedSince.exchanges++;
-    finishedSince.bytes += bytes;
-    reportSoon();
-  };
-  let entry: JournalEntry;
   let payload: string;
   try {
     const made = makeTurn(exchange, { threader, secret: options.secret, now: Date.now(), newId: uuidv7 });
     for (const [kind, n] of Object.entries(made.turn.redactions)) redactions[kind] = (redactions[kind] ?? 0) + n;
     if (made.tokensDropped) tokensDropped++;
     if (made.contentDropped) contentDropped++;
-    entry = { kind: 'turn', turn: made.turn };
-    payload = JSON.stringify(entry);
+    payload = encodeLine({ kind: 'turn', turn: made.turn });
   } catch (error) {
     // No content in the message: it has not been redacted.
     problem(`Turn ${exchange.id} could not be recorded (${error instanceof Error ? error.name : 'unknown error'}).`);
-    finish('broken');
+    finish(bytes, 'broken');
     return;
   }
-  void append(entry, payload).then((result) => finish(dropReason(result)));
+  void append(payload).then((result) => finish(bytes, dropReason(result)));
 }
 
-async function append(entry: JournalEntry, payload: string): Promise<Appended> {
+function finish(bytes: number, reason: DropReason | null): void {
+  if (reason === null) journalled++;
+  else dropped[reason]++;
+  finishedSince.exchanges++;
+  finishedSince.bytes += bytes;
+  reportSoon();
+}
+
+async function append(payload: string): Promise<Appended> {
   unfinished++;
   const result = await journal.append(payload);
   unfinished--;
-  if (result.kind === 'journalled') pump.offer(entry, result.start, result.end);
+  if (result.kind === 'journalled') pump.offer(result.payload, result.start, result.end);
   return result;
 }
 
@@ -190,7 +191,7 @@ async function signal(raw: SignalEntry): Promise<'journalled' | 'full' | 'failed
   } catch {
     return 'failed';
   }
-  const result = await append(entry, JSON.stringify(entry));
+  const result = await append(encodeLine(entry));
   if (result.kind === 'journalled') journalled++;
   reportSoon();
   return result.kind;
@@ -213,10 +214,11 @@ async function recentThreads(from: Journal): Promise<ThreadPoint[]> {
   const since = Date.now() - THREAD_MEMORY_MS;
   for (const { segment } of from.segments().slice(-SEED_SEGMENTS)) {
     for (const { payload } of scanRecords(await readFile(segmentPath(from.folder, segment)), true).records) {
-      const entry = JSON.parse(payload) as JournalEntry;
-      if (entry.kind !== 'turn' || entry.turn.threadKey === null) continue;
-      const at = entry.turn.startedAt + entry.turn.latencyMs;
-      if (at >= since) points.push({ threadKey: entry.turn.threadKey, trajectory: entry.turn.trajectory, at });
+      const { kind, json } = readLine(payload);
+      if (kind !== 'turn') continue;
+      const { threadKey, trajectory, startedAt, latencyMs } = JSON.parse(json.toString()) as Turn;
+      const at = startedAt + latencyMs;
+      if (threadKey !== null && at >= since) points.push({ threadKey, trajectory, at });
     }
   }
   return points;

@@ -2,17 +2,17 @@
  * Where the journal is emptied into: the database, seen from collect/. One implementation lives in store/; tests have
  * their own. A write is idempotent by the entries' ids, because after a crash the same entries come again.
  */
-import type { JournalEntry } from './signal.ts';
+import type { Line } from './line.ts';
 import type { ThreadPoint } from './thread.ts';
 
 export type SinkResult = {
   /** Entries that can never be written, and why; the others of the batch are committed. */
-  readonly refused: readonly { readonly entry: JournalEntry; readonly error: string }[];
+  readonly refused: readonly { readonly line: Line; readonly error: string }[];
 };
 
 export type Sink = {
   /** Commits, or throws. A thrown error with `retryable: false` says that this batch will never be accepted. */
-  write(entries: readonly JournalEntry[]): Promise<SinkResult>;
+  write(lines: readonly Line[]): Promise<SinkResult>;
   /** The newest turns' thread keys since a time, oldest first, so that inference survives a restart. */
   threads?(since: number): Promise<readonly ThreadPoint[]>;
   close(): Promise<void>;

@@ -20,6 +20,7 @@
  * said, nor join two users' conversations. State is bounded; it only needs to outlive a user's pause.
  */
 import { hash } from 'node:crypto';
+import { createRecent } from './recent.ts';
 import type { Choice } from './turn.ts';
 import { isObject, parseUntrusted } from './untrusted.ts';
 
@@ -56,58 +57,59 @@ type Point = { open: string[]; at: number };
 const MAX_EQUAL = 64;
 
 export function createThreader(options: ThreaderOptions): Threader {
-  const maxPoints = options.maxPoints ?? 20_000;
   const idleMs = options.idleMs ?? 60 * 60 * 1000;
-  const points = new Map<string, Point>(); // least recently touched first
+  const points = createRecent<Point>(options.maxPoints ?? 40_000);
+  let agedAt = 0;
 
   function touch(key: string, at: number): Point {
     const point = points.get(key) ?? { open: [], at };
-    points.delete(key);
     points.set(key, point);
     point.at = at;
     return point;
   }
 
-  function forget(now: number): void {
-    for (const [key, point] of points) {
-      if (points.size <= maxPoints && now - point.at <= idleMs) break;
-      points.delete(key);
-    }
-  }
-
-  function opened(key: string, trajectory: string, at: number): void {
-    const point = touch(key, at);
-    if (!point.open.includes(trajectory) && point.open.length < MAX_EQUAL) point.open.push(trajectory);
+  /** `known`: the trajectory may wait at this point already. */
+  function opened(key: string, trajectory: string, at: number, known: boolean): void {
+    const { open } = touch(key, at);
+    if (open.length < MAX_EQUAL && !(known && open.includes(trajectory))) open.push(trajectory);
   }
 
   return {
     place(turn, at, newId) {
-      forget(at);
+      if (at - agedAt > idleMs) {
+        points.age();
+        agedAt = at;
+      }
       if (!Array.isArray(turn.messages) || turn.messages.length === 0) {
         return { trajectory: turn.explicit ?? newId(), threadKey: null };
       }
-      let link = digest(JSON.stringify([options.secret, turn.agent, turn.user]));
+      let said = JSON.stringify([options.secret, turn.agent, turn.user]); // folded into one link at every answer
+      let instructions = '';
       let system = '';
       let found: Point[] = []; // the point under the same instructions first, if there is one
       for (const message of turn.messages) {
         if (isInstruction(message)) {
-          system = digest(system + normalise(message));
+          instructions += normalise(message);
+          system = ''; // to be made when it is needed
           continue;
         }
-        link = digest(link + normalise(message));
+        said += normalise(message);
         // Only an answer can be a point; the last match is the longest.
         if (!isObject(message) || message.role !== 'assistant') continue;
-        const live = threadKeys(link, system)
+        said = digest(said);
+        system ||= digestOf(instructions);
+        const live = threadKeys(said, system)
           .map((key) => points.get(key))
           .filter((point) => point !== undefined && at - point.at <= idleMs) as Point[];
         if (live.length > 0) found = live;
       }
-      const trajectory = turn.explicit ?? found[0]?.open[0] ?? newId();
-      const keys = turn.choices.map((choice) => threadKeys(digest(link + normalise(choice.message)), system));
+      const joined = turn.explicit ?? found[0]?.open[0];
+      const trajectory = joined ?? newId();
+      system ||= digestOf(instructions);
+      const keys = turn.choices.map((choice) => threadKeys(digest(said + normalise(choice.message)), system));
       if (keys.length > 0) {
         if (turn.complete) for (const point of found) point.open = point.open.filter((id) => id !== trajectory);
-        for (const key of new Set(keys.flat())) opened(key, trajectory, at);
-        forget(at);
+        for (const key of new Set(keys.flat())) opened(key, trajectory, at, joined !== undefined);
       }
       return { trajectory, threadKey: keys[0]?.join('.') ?? null };
     },
@@ -116,12 +118,12 @@ export function createThreader(options: ThreaderOptions): Threader {
       for (const { threadKey, trajectory } of seeds) latest.set(trajectory, threadKey);
       for (const { threadKey, trajectory, at } of seeds) {
         for (const key of threadKey.split('.')) {
-          if (latest.get(trajectory) === threadKey) opened(key, trajectory, at);
+          if (latest.get(trajectory) === threadKey) opened(key, trajectory, at, true);
           else touch(key, at);
         }
       }
     },
-    size: () => points.size,
+    size: points.size,
   };
 }
 
@@ -134,6 +136,9 @@ function isInstruction(message: unknown): boolean {
   return isObject(message) && (message.role === 'system' || message.role === 'developer');
 }
 
+/** '' stays '': a conversation without instructions has one name for each point. */
+const digestOf = (instructions: string): string => (instructions === '' ? '' : digest(instructions));
+
 function digest(text: string): string {
   return hash('sha256', text, 'base64url').slice(0, 22); // 128 bits
 }
@@ -144,9 +149,14 @@ export function normalise(message: unknown): string {
   const role = message.role;
   let text = contentText(message.content);
   if (role === 'assistant') text = withoutThinking(text);
+  text = text.trim();
   const calls = Array.isArray(message.tool_calls) ? message.tool_calls.map(normaliseCall) : [];
-  const legacy = isObject(message.function_call) ? [normaliseCall({ function: message.function_call })] : [];
-  return JSON.stringify([role, text.trim(), [...calls, ...legacy], message.tool_call_id ?? null]);
+  if (isObject(message.function_call)) calls.push(normaliseCall({ function: message.function_call }));
+  const answered = message.tool_call_id ?? null;
+  // Most messages are words alone: lengths say where they end, so they need no quoting.
+  return calls.length === 0 && answered === null && typeof role === 'string'
+    ? `${role.length}:${role}${text.length}:${text}`
+    : JSON.stringify([role, text, calls, answered]);
 }
 
 function contentText(content: unknown): string {

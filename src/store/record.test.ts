@@ -3,7 +3,7 @@ import type { JournalEntry } from '../collect/signal.ts';
 import { StoreError } from '../errors.ts';
 import { entry, noon, turn, uuidAt } from './fixtures.ts';
 import type { Store } from './postgres.ts';
-import { storableJson, writeEntries } from './record.ts';
+import { writeEntries } from './record.ts';
 import { withStore } from './test-store.ts';
 
 const trajectories = async (store: Store) =>
@@ -264,19 +264,16 @@ describe('signals and attachments', () => {
 describe('entries the database will not take', () => {
   test('are reported, and all others are written', async () => {
     const store = await withStore();
-    let deep: unknown = 'bottom';
-    for (let i = 0; i < 9000; i++) deep = [deep];
     const bad: JournalEntry[] = [
       entry.turn({ id: 'not a uuid' }),
       entry.turn({ startedAt: Number.NaN }),
-      entry.turn({ request: { deep } }),
       entry.turn({ user: Array.from({ length: 5000 }, () => Math.random().toString(36)).join('') }),
       entry.turn({ model: null as unknown as string }),
       entry.attachment(),
     ];
     const good = Array.from({ length: 50 }, (_, i) => entry.turn({ trajectory: `c${i}` }));
     const mixed = good.flatMap((line, i) => (i % 10 === 0 && bad[i / 10] ? [line, bad[i / 10]!] : [line]));
-    const written = await writeEntries(store, [...mixed, bad[5]!]);
+    const written = await writeEntries(store, mixed);
     expect(written.inserted).toBe(50);
     expect(written.duplicates).toBe(0);
     expect(new Set(written.refused.map((refused) => refused.entry))).toEqual(new Set(bad));
@@ -288,7 +285,6 @@ describe('entries the database will not take', () => {
     const store = await withStore();
     const content = 'a\u0000b \ud83d c \\u0000 😀 \udc00';
     const shown = 'a\ufffdb \ufffd c \\u0000 😀 \ufffd';
-    expect(JSON.parse(storableJson(JSON.stringify(content)))).toBe(shown);
     const written = await writeEntries(store, [
       entry.turn({
         request: { messages: [{ role: 'user', content }], [content]: 1 },

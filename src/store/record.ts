@@ -2,15 +2,15 @@
  * Writes what the journal holds: batches of turns, signals and attachments, each batch in one transaction, each entry
  * exactly once however often it is delivered.
  *
- * A batch is one JSON parameter that the database takes apart itself: one statement, one parse, no text escaping in
- * JavaScript. The trajectory rows are sums over the turns that were really inserted, so a repeated turn changes nothing.
+ * A batch is one JSON parameter, the journal's own bytes, that the database takes apart itself: one statement, one parse,
+ * nothing written again in JavaScript. The trajectory rows are sums over the turns that were really inserted, so a repeated turn changes nothing.
  * Writers of the same agent take turns (an advisory lock per agent, always in ascending order, so none can deadlock);
  * that is also what keeps two writers from starting one trajectory on two days.
  */
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
-import type { JournalEntry } from '../collect/signal.ts';
-import type { Choice, Turn } from '../collect/turn.ts';
+import { type Line, lineOf } from '../collect/line.ts';
+import type { Attachment, JournalEntry } from '../collect/signal.ts';
 import { addDays, dayOf, ensurePartitions } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
 import type { Day } from './tables.ts';
@@ -19,73 +19,38 @@ import { dayOfUuid } from './turns.ts';
 /** A turn joins a trajectory of the same id that began at most this many days before or after it. */
 export const joinWindowDays = 7;
 
-export type Refused = { readonly entry: JournalEntry; readonly error: string };
-export type Written = { readonly inserted: number; readonly duplicates: number; readonly refused: Refused[] };
+export type Refused<L extends Line> = { readonly line: L; readonly error: string };
+export type Written<R> = { readonly inserted: number; readonly duplicates: number; readonly refused: R[] };
 
-/** A statement's parameter stays below this many characters; a batch with larger bodies uses several statements. */
+/** A statement carries less than this many bytes; a batch with larger bodies uses several statements. */
 const chunkLimit = 32 * 1024 * 1024;
 const earliest = Date.UTC(2000, 0, 1);
 const latest = Date.UTC(2100, 0, 1);
 
-/**
- * jsonb holds neither NUL nor half a surrogate pair, and OpenAI bodies contain both now and then. Both become U+FFFD.
- * JSON.stringify writes whole pairs as themselves, so every \ud… it writes is a lone half; escapes are consumed in
- * pairs so that an escaped backslash before a `u0000` stays what it is.
- */
-export const storableJson = (json: string): string =>
-  /\\u0000|\\ud/.test(json)
-    ? json.replace(/\\(?:u0000|ud[89a-f][0-9a-f]{2}|.)/g, (written) =>
-        /^\\u(?:0000|d)/.test(written) ? '\\ufffd' : written,
-      )
-    : json;
+const namesOf = (columns: string): string =>
+  columns
+    .split(',')
+    .map((column) => column.trim().split(' ')[0])
+    .join(', ');
 
-const hasTokens = (choice: Choice): boolean => choice.tokenIds !== undefined || choice.logprobs !== undefined;
-
-/** Token arrays leave the JSON for columns of their own type, an eighth of the size. Ragged: counts say what is whose. */
-export const splitTokens = (choices: readonly Choice[]) => ({
-  choices: choices.map(({ tokenIds: _, logprobs: __, ...rest }) => rest),
-  tokenIds: choices.flatMap((choice) => choice.tokenIds ?? []),
-  logprobs: choices.flatMap((choice) => choice.logprobs ?? []),
-  tokenCounts: choices.flatMap((choice) => [choice.tokenIds?.length ?? -1, choice.logprobs?.length ?? -1]),
-});
-
-const turnJson = (turn: Turn): string =>
-  JSON.stringify(turn.choices.some(hasTokens) ? { ...turn, ...splitTokens(turn.choices) } : turn);
-
-type Line = { readonly entry: JournalEntry; readonly json: string };
-
-const lineOf = (entry: JournalEntry): Line => {
-  if (entry.kind === 'turn') {
-    const { startedAt } = entry.turn;
-    if (!(startedAt >= earliest && startedAt < latest))
-      throw new Error(`The turn's startedAt ${startedAt} is not a time between 2000 and 2100 in milliseconds.`);
-    return { entry, json: storableJson(turnJson(entry.turn)) };
-  }
-  if (entry.kind === 'signal') {
-    const { target, ...signal } = entry.signal;
-    return { entry, json: storableJson(JSON.stringify({ ...signal, targetKind: target.kind, targetId: target.id })) };
-  }
-  const { attachment } = entry;
-  if (attachment.trajectory === null && attachment.turn === null)
-    throw new Error(`The attachment of '${attachment.key}' names neither a trajectory nor a turn.`);
-  return { entry, json: storableJson(JSON.stringify(attachment)) };
-};
-
+/** As in a line's JSON; the documents come beside it. */
 const turnColumns = `id uuid, trajectory text, agent text, "user" text, origin text, keys text[], endpoint text,
   "startedAt" double precision, "firstTokenMs" double precision, "latencyMs" double precision, upstream text, release text,
-  model text, status text, "httpStatus" integer, error text, attempts integer, stream boolean, request jsonb, choices jsonb,
+  model text, status text, "httpStatus" integer, error text, attempts integer, stream boolean,
   "promptTokenIds" integer[], "promptTokens" bigint, "completionTokens" bigint, "reasoningTokens" bigint, usage jsonb,
   "threadKey" text, redactions jsonb, "tokenIds" integer[], logprobs real[], "tokenCounts" integer[], assigned text`;
 
 /**
- * $1 the turns, $2 and $3 the days between which their trajectories may already have begun.
+ * $1 the turns, $2 and $3 the days between which their trajectories may already have begun, $4 and $5 the turns' requests
+ * and choices. Consent is looked up here and not by pawl.consent_at, which costs a query of its own for every row.
  * The lateral subquery asks the newest day first and stops at the first hit: index probes, whatever the planner thinks
  * of the row counts. Times are cut to the millisecond, so that a page's cursor is exact. `errors` are calls that went wrong; a caller who left is not an error.
  */
 const insertTurns = `
 with arrived as materialized (
   select x.*, m.at, (m.at at time zone 'UTC')::date as day
-  from json_to_recordset($1::json) as x(${turnColumns}),
+  from rows from (json_to_recordset($1::json) as (${turnColumns}), unnest($4::jsonb[]), unnest($5::jsonb[]))
+      as x(${namesOf(turnColumns)}, request, choices),
     lateral (select to_timestamp(floor(x."startedAt") / 1000) as at) m
 ), added as (
   insert into pawl.turns (id, day, agent, trajectory, user_id, origin, endpoint, keys, started_at, first_token_ms, latency_ms,
@@ -110,7 +75,8 @@ with arrived as materialized (
 ), summed as (
   insert into pawl.trajectories as t (id, agent, day, user_id, origin, consent, started_at, ended_at, turns, errors,
     prompt_tokens, completion_tokens, latency_ms, release, release_at)
-  select s.id, s.agent, coalesce(begun.day, s.day), s.user_id, s.origin, pawl.consent_at(s.agent, s.user_id, s.started_at),
+  select s.id, s.agent, coalesce(begun.day, s.day), s.user_id, s.origin,
+    case when c.withdrawn_at <= s.started_at then 'withdrawn' when c.given_at <= s.started_at then 'given' else 'unknown' end,
     s.started_at, s.ended_at, s.turns, s.errors, s.prompt_tokens, s.completion_tokens, s.latency_ms, s.release, s.release_at
   from sums s left join lateral (
     select b.day from pawl.trajectories b
@@ -118,6 +84,7 @@ with arrived as materialized (
       and b.day between s.day - ${joinWindowDays} and s.day + ${joinWindowDays}
     order by b.day desc limit 1
   ) begun on true
+  left join pawl.consent c on c.agent = s.agent and c.user_id = s.user_id
   on conflict (id, agent, day) do update set
     user_id = coalesce(t.user_id, excluded.user_id),
     -- Fail closed: one turn that is not production makes the whole not production.
@@ -144,9 +111,9 @@ select count(*)::integer as inserted from added`;
 
 const insertSignals = `
 with arrived as (
-  select distinct on (agent, identity) agent, identity, id, "targetKind", "targetId", kind, name, value, unit, "user", comment,
+  select distinct on (agent, identity) agent, identity, id, target->>'kind', target->>'id', kind, name, value, unit, "user", comment,
     correction, to_timestamp(at / 1000) as at, to_timestamp("receivedAt" / 1000) as received_at
-  from json_to_recordset($1::json) as x(agent text, identity text, id uuid, "targetKind" text, "targetId" text, kind text, name text,
+  from json_to_recordset($1::json) as x(agent text, identity text, id uuid, target json, kind text, name text,
     value double precision, unit text, "user" text, comment text, correction text, at double precision, "receivedAt" double precision)
   order by agent, identity, at desc, "receivedAt" desc, id desc
 ), added as (
@@ -178,58 +145,87 @@ with arrived as (
 )
 select count(*)::integer as inserted from added`;
 
-const ofKind = <K extends JournalEntry['kind']>(lines: readonly Line[], kind: K) =>
-  lines.filter((line): line is Line & { entry: Extract<JournalEntry, { kind: K }> } => line.entry.kind === kind);
+const isFarFrom = (first: Line, next: Line): boolean =>
+  first.kind === 'turn' && dayOf(next.at) > addDays(dayOf(first.at), joinWindowDays);
 
-const isFarFrom = (first: JournalEntry, next: JournalEntry): boolean =>
-  first.kind === 'turn' &&
-  next.kind === 'turn' &&
-  dayOf(next.turn.startedAt) > addDays(dayOf(first.turn.startedAt), joinWindowDays);
+const bytesOf = ({ json, request, choices }: Line): number => json.length + request.length + choices.length;
 
 /** One statement's worth each: not too long, and no turns so far apart that one id could mean two trajectories. */
-function* chunksOf<T extends Line>(lines: readonly T[]): Generator<T[]> {
-  let chunk: T[] = [];
+function* chunksOf(lines: readonly Line[]): Generator<Line[]> {
+  let chunk: Line[] = [];
   let size = 0;
   for (const line of lines) {
-    if (size > 0 && (size + line.json.length > chunkLimit || isFarFrom(chunk[0]!.entry, line.entry))) {
+    if (size > 0 && (size + bytesOf(line) > chunkLimit || isFarFrom(chunk[0]!, line))) {
       yield chunk;
       chunk = [];
       size = 0;
     }
     chunk.push(line);
-    size += line.json.length;
+    size += bytesOf(line);
   }
   if (chunk.length > 0) yield chunk;
 }
 
-const agentOf = (entry: JournalEntry): string =>
-  entry.kind === 'turn' ? entry.turn.agent : entry.kind === 'signal' ? entry.signal.agent : entry.attachment.agent;
+const ofKind = <L extends Line>(lines: readonly L[], kind: Line['kind']): L[] =>
+  lines.filter((line) => line.kind === kind);
 
 const lockNumbers = (lines: readonly Line[]): number[] =>
-  [...new Set(lines.map(({ entry }) => agentOf(entry)))]
+  [...new Set(lines.map(({ agent }) => agent))]
     .map((agent) => createHash('sha256').update(String(agent)).digest().readInt32BE())
     .sort((a, b) => a - b);
+
+const comma = Buffer.from(',');
+/** The binary form of json is its text. */
+const jsonArray = (lines: readonly Line[]): Buffer =>
+  Buffer.concat([
+    Buffer.from('['),
+    ...lines.flatMap(({ json }, i) => (i === 0 ? [json] : [comma, json])),
+    Buffer.from(']'),
+  ]);
+
+const jsonbType = 3802;
+/** The binary form of jsonb[]: one dimension from 1, then each length, the version 1, the text. */
+const jsonbArray = (documents: readonly Buffer[]): Buffer => {
+  const parts: Buffer[] = [int32s(1, 0, jsonbType, documents.length, 1)];
+  for (const json of documents) {
+    const head = Buffer.allocUnsafe(5);
+    head.writeInt32BE(json.length + 1);
+    head[4] = 1;
+    parts.push(head, json);
+  }
+  return Buffer.concat(parts);
+};
+
+const int32s = (...values: number[]): Buffer => {
+  const bytes = Buffer.allocUnsafe(4 * values.length);
+  for (const [i, value] of values.entries()) bytes.writeInt32BE(value, 4 * i);
+  return bytes;
+};
 
 const minDay = (days: readonly Day[]): Day => [...days].sort()[0]!;
 const maxDay = (days: readonly Day[]): Day => [...days].sort().at(-1)!;
 
+/** Attachments are few and small, so they may be parsed. */
+const dayOfAttachment = ({ at, json }: Line): Day =>
+  dayOfUuid((JSON.parse(json.toString()) as Attachment).turn ?? '') ?? dayOf(at);
+
 const writeBatch = async (client: pg.PoolClient, lines: readonly Line[]): Promise<number> => {
   let inserted = 0;
-  const add = async (statement: string, chunk: readonly Line[], ...days: Day[]) => {
-    const json = `[${chunk.map((line) => line.json).join(',')}]`;
-    const result = await client.query<{ inserted: number }>(statement, [json, ...days]);
+  const add = async (statement: string, chunk: readonly Line[], ...values: (Day | Buffer)[]) => {
+    const result = await client.query<{ inserted: number }>(statement, [jsonArray(chunk), ...values]);
     inserted += result.rows[0]?.inserted ?? 0;
   };
   // The lock comes in a statement of its own: the next one must see what the previous holder committed.
   const locks = lockNumbers(lines).map((number) => `select pg_advisory_xact_lock(${0x70617772}, ${number});`);
   await client.query(`begin; ${locks.join(' ')}`);
-  for (const chunk of chunksOf(ofKind(lines, 'turn').sort((a, b) => a.entry.turn.startedAt - b.entry.turn.startedAt))) {
-    const days = chunk.map((line) => dayOf(line.entry.turn.startedAt));
-    await add(insertTurns, chunk, addDays(minDay(days), -joinWindowDays), addDays(maxDay(days), joinWindowDays));
+  for (const chunk of chunksOf(ofKind(lines, 'turn').sort((a, b) => a.at - b.at))) {
+    const days = [dayOf(chunk[0]!.at), dayOf(chunk.at(-1)!.at)];
+    const documents = [jsonbArray(chunk.map((line) => line.request)), jsonbArray(chunk.map((line) => line.choices))];
+    await add(insertTurns, chunk, addDays(days[0]!, -joinWindowDays), addDays(days[1]!, joinWindowDays), ...documents);
   }
   for (const chunk of chunksOf(ofKind(lines, 'signal'))) await add(insertSignals, chunk);
   for (const chunk of chunksOf(ofKind(lines, 'attachment'))) {
-    const days = chunk.map(({ entry: { attachment } }) => dayOfUuid(attachment.turn ?? '') ?? dayOf(attachment.at));
+    const days = chunk.map(dayOfAttachment);
     await add(insertAttachments, chunk, addDays(minDay(days), -1), addDays(maxDay(days), 1));
   }
   await client.query('commit');
@@ -245,11 +241,16 @@ const isDataError = (error: unknown): boolean => {
 const isMissingPartition = (error: unknown): boolean =>
   (error as { code?: string }).code === '23514' && /no partition of relation/.test((error as Error).message);
 
-const attempt = async (store: Store, lines: readonly Line[], refused: Refused[], again: boolean): Promise<number> => {
+const attempt = async <L extends Line>(
+  store: Store,
+  lines: readonly L[],
+  refused: Refused<L>[],
+  again: boolean,
+): Promise<number> => {
   if (lines.length === 0) return 0;
   await ensurePartitions(
     store,
-    ofKind(lines, 'turn').map((line) => dayOf(line.entry.turn.startedAt)),
+    ofKind(lines, 'turn').map(({ at }) => dayOf(at)),
   );
   const client = await store.pool.connect().catch((error) => {
     throw storeError(error, 'Connecting to the database');
@@ -274,7 +275,7 @@ const attempt = async (store: Store, lines: readonly Line[], refused: Refused[],
   }
   if (!isDataError(failure)) throw storeError(failure, `Writing ${lines.length} entries`);
   if (lines.length === 1) {
-    refused.push({ entry: lines[0]!.entry, error: (failure as Error).message });
+    refused.push({ line: lines[0]!, error: (failure as Error).message });
     return 0;
   }
   const middle = lines.length >> 1;
@@ -283,20 +284,28 @@ const attempt = async (store: Store, lines: readonly Line[], refused: Refused[],
 };
 
 /**
- * Writes the batch in one transaction. Entries the database will never take are left out, the rest is written, and they
+ * Writes the batch in one transaction. Lines the database will never take are left out, the rest is written, and they
  * come back in `refused`. Everything else that goes wrong is thrown as a StoreError, and then delivering the whole batch
  * again is safe.
  */
-export const writeEntries = async (store: Store, entries: readonly JournalEntry[]): Promise<Written> => {
-  const refused: Refused[] = [];
-  const lines: Line[] = [];
-  for (const entry of entries) {
-    try {
-      lines.push(lineOf(entry));
-    } catch (error) {
-      refused.push({ entry, error: (error as Error).message });
-    }
-  }
-  const inserted = await attempt(store, lines, refused, true);
-  return { inserted, duplicates: entries.length - inserted - refused.length, refused };
+export const writeLines = async <L extends Line>(store: Store, lines: readonly L[]): Promise<Written<Refused<L>>> => {
+  const refused: Refused<L>[] = [];
+  const timely = lines.filter((line) => {
+    const { at, kind } = line;
+    const hasDay = kind === 'signal' || (at >= earliest && at < latest);
+    if (!hasDay) refused.push({ line, error: `A ${kind}'s time is between 2000 and 2100 in milliseconds, not ${at}.` });
+    return hasDay;
+  });
+  const inserted = await attempt(store, timely, refused, true);
+  return { inserted, duplicates: lines.length - inserted - refused.length, refused };
+};
+
+/** The same for entries that no journal has written down. */
+export const writeEntries = async (
+  store: Store,
+  entries: readonly JournalEntry[],
+): Promise<Written<{ readonly entry: JournalEntry; readonly error: string }>> => {
+  const lines = entries.map((entry) => ({ ...lineOf(entry), entry }));
+  const { refused, ...counts } = await writeLines(store, lines);
+  return { ...counts, refused: refused.map(({ line: { entry }, error }) => ({ entry, error })) };
 };

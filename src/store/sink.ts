@@ -3,7 +3,7 @@ import type { OpenSink } from '../collect/sink.ts';
 import { runningEmbedded } from './embedded.ts';
 import { giveWay } from './give-way.ts';
 import { connectStore } from './postgres.ts';
-import { writeEntries } from './record.ts';
+import { writeLines } from './record.ts';
 
 const recentThreads = `
 select thread_key as "threadKey", trajectory, extract(epoch from started_at) * 1000 + latency_ms as at
@@ -17,7 +17,7 @@ export const openSink: OpenSink = async ({ home, databaseUrl }) => {
   const isOurs = runningEmbedded(home) === databaseUrl;
   const store = await connectStore(databaseUrl, { poolSize: 2, ...(isOurs ? { onConnect: giveWay } : {}) });
   return {
-    write: (entries) => writeEntries(store, entries),
+    write: (lines) => writeLines(store, lines),
     threads: async (since) => {
       const { rows } = await store.pool.query<{ threadKey: string; trajectory: string; at: string }>(recentThreads, [
         since,

@@ -31,10 +31,10 @@ export type RftSettings = {
 
 export const rftDefaults: RftSettings = {
   rounds: 3,
-  tasksPerRound: 64,
-  attempts: 8,
+  tasksPerRound: 256,
+  attempts: 4,
   minReward: 0.9,
-  learningSteps: 12,
+  learningSteps: 48,
   batchSize: 16,
   schedule: { peak: 3e-4, shape: 'constant', warmup: 0.05, floor: 1 },
   adam: { beta1: 0.9, beta2: 0.95, gradClipNorm: 1 },

@@ -4,6 +4,7 @@
  * it stays valid JSON and an escape cannot hide an address. Base64 `data:` URLs are not text and are left alone.
  * What was not changed is returned as it was, byte for byte.
  */
+import { createRecent } from '../recent.ts';
 import { isObject, MAX_DEPTH, parseUntrusted } from '../untrusted.ts';
 import { card } from './card.ts';
 import { email } from './email.ts';
@@ -75,7 +76,23 @@ function entriesBefore(object: Record<string, unknown>, end: string): [string, u
   return entries;
 }
 
+/**
+ * Long texts in which nothing was found. An agent's instructions come with every call and a conversation is sent whole with
+ * every turn, so most of what arrives has been looked at before, and comparing is several times cheaper than looking.
+ */
+const unchanged = createRecent<true>(8 * 1024 * 1024); // characters
+const REMEMBER_FROM = 200;
+
 function redactText(text: string, context: Context): string {
+  // Inside JSON inside JSON less is looked at, so what was found clean there says nothing here.
+  if (text.length < REMEMBER_FROM || context.nesting > 0 || context.using !== redactors)
+    return redactNewText(text, context);
+  const redacted = unchanged.get(text) ? text : redactNewText(text, context);
+  if (redacted === text) unchanged.set(text, true, text.length);
+  return redacted;
+}
+
+function redactNewText(text: string, context: Context): string {
   if (text.startsWith('data:') && /^data:[^,]{0,200};base64,/.test(text)) return text;
   const spans = findAll(text, context.using);
   if (looksLikeJson(text) && (spans.length > 0 || text.includes('\\')) && context.nesting < MAX_NESTING) {

@@ -21,30 +21,26 @@ export function findAll(text: string, redactors: readonly Redactor[]): Span[] {
   return spans;
 }
 
+const rank = (span: Span): number => (span.kind === 'secret' ? 0 : 1);
+
 /**
  * Overlapping spans become one, of the kind that begins first. A secret goes before anything that begins with it, and
  * an address that begins inside a secret is none: in `app:password@host` only the password is replaced.
  */
 export function replaceSpans(text: string, spans: readonly Span[], counts: Counts): string {
-  const rank = (span: Span) => (span.kind === 'secret' ? 0 : 1);
   const ordered = [...spans].sort((a, b) => a.start - b.start || rank(a) - rank(b) || b.end - a.end);
+  const joined: { start: number; end: number; kind: string }[] = [];
+  for (const span of ordered) {
+    const open = joined.at(-1);
+    if (open === undefined || span.start >= open.end) joined.push({ ...span });
+    else if (open.kind !== 'secret' || span.kind !== 'email') open.end = Math.max(open.end, span.end);
+  }
   let result = '';
   let copied = 0;
-  let open: { start: number; end: number; kind: string } | null = null;
-  const close = () => {
-    if (open === null) return;
-    result += `${text.slice(copied, open.start)}[${open.kind}]`;
-    copied = open.end;
-    counts[open.kind] = (counts[open.kind] ?? 0) + 1;
-  };
-  for (const span of ordered) {
-    if (open !== null && span.start < open.end) {
-      if (open.kind !== 'secret' || span.kind !== 'email') open.end = Math.max(open.end, span.end);
-    } else {
-      close();
-      open = { ...span };
-    }
+  for (const { start, end, kind } of joined) {
+    result += `${text.slice(copied, start)}[${kind}]`;
+    copied = end;
+    counts[kind] = (counts[kind] ?? 0) + 1;
   }
-  close();
   return result + text.slice(copied);
 }
