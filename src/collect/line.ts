@@ -52,16 +52,19 @@ const opening = (facts: Facts): string => `${storable(facts).slice(0, -1)}${ENTR
 
 /** Throws when the bytes are not a line. What the entry and the documents hold is not looked at. */
 export function readLine(payload: Buffer): Line {
-  const at = payload.indexOf(ENTRY);
-  if (at < 0 || payload.at(-1) !== 0x7d) throw new Error('This is not a line of the journal.');
-  const { bytes, ...facts } = JSON.parse(`${payload.toString('utf8', 0, at)}}`) as Facts;
-  const entry = at + ENTRY.length;
+  const opened = payload.indexOf(ENTRY);
+  if (opened < 0 || payload.at(-1) !== 0x7d) throw new Error('This is not a line of the journal.');
+  const { kind, agent, at, bytes } = JSON.parse(`${payload.toString('utf8', 0, opened)}}`) as Facts;
+  const entry = opened + ENTRY.length;
   const end = payload.length - 1;
-  if (bytes === undefined) return { ...facts, json: payload.subarray(entry, end), request: nothing, choices: nothing };
+  if (bytes === undefined)
+    return { kind, agent, at, json: payload.subarray(entry, end), request: nothing, choices: nothing };
   const choices = end - bytes[1];
   const request = choices - CHOICES.length - bytes[0];
   return {
-    ...facts,
+    kind,
+    agent,
+    at,
     json: payload.subarray(entry, request - REQUEST.length),
     request: payload.subarray(request, request + bytes[0]),
     choices: payload.subarray(choices, end),

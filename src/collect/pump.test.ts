@@ -6,7 +6,7 @@ import { StoreError } from '../errors.ts';
 import { entryId, entryOf } from './fixtures/file-sink.ts';
 import { type Journal, openJournal, segmentPath } from './journal.ts';
 import { encodeLine, type Line } from './line.ts';
-import { type Damaged, type Pump, type PumpOptions, startPump } from './pump.ts';
+import { type Damaged, type Pump, type PumpOptions, rest, startPump } from './pump.ts';
 import type { JournalEntry } from './signal.ts';
 import type { Sink } from './sink.ts';
 
@@ -280,5 +280,24 @@ describe('the pump', () => {
     expect(await pump?.settled(20)).toBe(false);
     await pump?.stop();
     expect((await readdir(folder)).filter((name) => name.endsWith('.journal'))).toHaveLength(1);
+  });
+});
+
+describe('resting after a batch', () => {
+  const batch = { tookMs: 50, waitingBefore: 1000, waitingAfter: 1000, lagMs: 0 };
+
+  test('is four times as long as the batch took while more comes in than the sink takes, at most a second', () => {
+    expect(rest(batch)).toBe(200);
+    expect(rest({ ...batch, waitingAfter: 5000 })).toBe(200);
+    expect(rest({ ...batch, tookMs: 600 })).toBe(1000);
+  });
+
+  test('does not happen while the sink catches up', () => {
+    expect(rest({ ...batch, waitingAfter: 999 })).toBe(0);
+  });
+
+  test('ends when an entry has waited ten seconds', () => {
+    expect(rest({ ...batch, lagMs: 9999 })).toBe(200);
+    expect(rest({ ...batch, lagMs: 10_000 })).toBe(0);
   });
 });

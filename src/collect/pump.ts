@@ -4,7 +4,8 @@
  * Recent entries come from memory, older ones from disk: memory stays bounded however long the database is away. A
  * batch is written until the sink takes it; the durable cursor moves behind it, now and then rather than per batch,
  * since the sink recognises what it has by id. What the sink refuses goes to rejected.jsonl; damaged bytes are skipped
- * and reported. A consumed segment is deleted even if the cursor could not be written (a full disk must be able to
+ * and reported. While more comes in than the sink takes, it is given less to do (rest): what waits is safe in the journal,
+ * and the processors belong to answering. A consumed segment is deleted even if the cursor could not be written (a full disk must be able to
  * empty itself): a start then begins at the oldest segment there is.
  */
 import { open, readFile, rename } from 'node:fs/promises';
@@ -56,6 +57,18 @@ export type Pump = {
 type Waiting = { payload: Buffer; start: Position; end: Position; at: number };
 type Batch = { lines: Line[]; end: Position };
 
+/** Rest this many times as long as the last batch took, and no longer than this. */
+const REST = 4;
+const LONGEST_REST_MS = 1000;
+/** An entry that has waited this long ends all resting. */
+const PATIENCE_MS = 10_000;
+
+/** How long to leave the sink alone after a batch; the bytes are those that waited when it began and when it ended. */
+export function rest(batch: { tookMs: number; waitingBefore: number; waitingAfter: number; lagMs: number }): number {
+  const fallsBehind = batch.waitingAfter >= batch.waitingBefore;
+  return fallsBehind && batch.lagMs < PATIENCE_MS ? Math.min(LONGEST_REST_MS, REST * batch.tookMs) : 0;
+}
+
 const READ_BYTES = 4 * 1024 * 1024;
 /** Errors that say "never" are believed this many times in a row; beyond that the sink itself is at fault, so wait. */
 const MAX_REJECTIONS_IN_A_ROW = 3;
@@ -92,6 +105,23 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
       if (offset < bytes) return { from: { segment, offset }, limit: bytes };
     }
     return null;
+  }
+
+  /** Bytes that are acknowledged and not in the sink. */
+  function waiting(): number {
+    let bytes = 0;
+    for (const { segment, bytes: end } of journal.segments()) {
+      if (segment > position.segment) bytes += end;
+      else if (segment === position.segment) bytes += Math.max(0, end - position.offset);
+    }
+    return bytes;
+  }
+
+  function lagMs(): number {
+    const next = pending();
+    if (next === null) return 0;
+    const first = window[head];
+    return Math.max(0, Date.now() - (isFirst(first, next.from) ? first!.at : caughtUpAt));
   }
 
   const isFirst = (item: Waiting | undefined, { segment, offset }: Position): boolean =>
@@ -251,7 +281,8 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
     }
   }
 
-  function pause(ms: number): Promise<void> {
+  function pause(ms: number): Promise<void> | void {
+    if (ms === 0) return;
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, ms);
       wake = () => {
@@ -300,10 +331,13 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
         });
         continue;
       }
+      const began = Date.now();
+      const waitingBefore = waiting();
       if (batch.lines.length > 0 && !(await deliver(sink, batch.lines))) break;
       position = batch.end;
       await save(false);
-      if (fewWaiting()) await pause(gatherMs);
+      const tookMs = Date.now() - began;
+      await pause(fewWaiting() ? gatherMs : rest({ tookMs, waitingBefore, waitingAfter: waiting(), lagMs: lagMs() }));
     }
     await save(true);
     await sink?.close();
@@ -340,9 +374,7 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
       wake();
     },
     stats() {
-      const first = window[head];
-      const since = first !== undefined && pending()?.from.offset === first.start.offset ? first.at : caughtUpAt;
-      return { ...counts, up, lagMs: caughtUp() ? 0 : Math.max(0, Date.now() - since) };
+      return { ...counts, up, lagMs: lagMs() };
     },
     async settled(timeoutMs) {
       const until = Date.now() + timeoutMs;
