@@ -42,7 +42,10 @@ const body = (stream: boolean, customer: number) =>
     stream,
     messages: [
       { role: 'system', content: `You are the support agent of a shop. ${'Follow the policy with care. '.repeat(30)}` },
-      { role: 'user', content: `Where is my order ${4821 + customer}? I ordered it last week and it has not arrived yet.` },
+      {
+        role: 'user',
+        content: `Where is my order ${4821 + customer}? I ordered it last week and it has not arrived yet.`,
+      },
       { role: 'assistant', content: 'Let me look that up for you.' },
       { role: 'user', content: 'Thanks. My mail address is ann@example.com, in case you need it.' },
     ],
