@@ -45,13 +45,14 @@ export const processStart = (pid: number): string | null => {
   }
 };
 
-type Owner = { readonly pid: number; readonly start: string };
+/** `brief`: a command that will be done in a moment, and not a Pawl that serves. */
+type Owner = { readonly pid: number; readonly start: string; readonly brief: boolean };
 
 const readOwner = (text: string): Owner | null => {
   try {
     const value = JSON.parse(text) as Partial<Owner> | null;
     return typeof value?.pid === 'number' && typeof value.start === 'string'
-      ? { pid: value.pid, start: value.start }
+      ? { pid: value.pid, start: value.start, brief: value.brief === true }
       : null;
   } catch {
     return null;
@@ -83,16 +84,19 @@ const tryLink = (from: string, to: string): boolean => {
   }
 };
 
-/** Takes the folder or throws a ConfigError that names the process that has it. */
-export const lockHome = async (home: string): Promise<HomeLock> => {
+const attempts = 50;
+const briefMs = 250; // × attempts: how long a command is waited for
+
+/** Takes the folder or throws a ConfigError that names the process that has it. A command that has it is waited for. */
+export const lockHome = async (home: string, { brief = false } = {}): Promise<HomeLock> => {
   mkdirSync(home, { recursive: true });
   const path = join(home, 'pawl.lock');
   const nonce = randomBytes(6).toString('hex');
   const claim = `${path}.${process.pid}.${nonce}`;
-  const text = JSON.stringify({ pid: process.pid, start: processStart(process.pid), nonce });
+  const text = JSON.stringify({ pid: process.pid, start: processStart(process.pid), brief, nonce });
   writeFileSync(claim, text);
   try {
-    for (let attempt = 0; attempt < 50; attempt++) {
+    for (let attempt = 0; attempt < attempts; attempt++) {
       if (tryLink(claim, path)) {
         // A rival that judged the previous, stale file may just have moved ours away and be putting it back.
         await sleep(attempt === 0 ? 0 : 50);
@@ -112,10 +116,15 @@ export const lockHome = async (home: string): Promise<HomeLock> => {
       const held = read(path);
       if (held === null) continue;
       const owner = readOwner(held);
-      if (owner && processStart(owner.pid) === owner.start)
+      if (owner && processStart(owner.pid) === owner.start) {
+        if (owner.brief && !brief && attempt + 1 < attempts) {
+          await sleep(briefMs);
+          continue;
+        }
         throw new ConfigError(
           `The data folder ${home} is in use by another Pawl, process ${owner.pid}. Stop that one, or give this one its own folder with PAWL_HOME.`,
         );
+      }
       const aside = `${claim}.stale`;
       try {
         renameSync(path, aside);

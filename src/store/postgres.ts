@@ -146,7 +146,7 @@ export const openStore = async (options: StoreOptions): Promise<Store> => {
     const url = runningEmbedded(home);
     if (url !== null) return connectStore(url, { kind: 'embedded', ...size });
   }
-  const lock = await lockHome(home);
+  const lock = await lockHome(home, { brief: options.join ?? false });
   try {
     const server = await startEmbedded({ home, volatile: options.volatile ?? false });
     const stop = async () => {

@@ -9,6 +9,7 @@
  * whose process is gone.
  */
 import type { StepMetrics } from './metrics.ts';
+import { ownerName } from './owner.ts';
 import type { Budget, Spent } from './stop.ts';
 
 export const runStatuses = ['running', 'paused', 'stopped', 'finished', 'failed'] as const;
@@ -35,7 +36,7 @@ export type RunRecord = {
   readonly spent: Spent;
   /** What somebody asked of the process that runs it. */
   readonly request: 'pause' | 'stop' | null;
-  /** host:pid of the process that runs it. */
+  /** The process that runs it (owner.ts). */
   readonly owner: string | null;
   readonly heartbeatAt: number; // ms since epoch
   readonly createdAt: number;
@@ -83,7 +84,7 @@ export function claimRefusal(run: RunRecord, now: number, alive: (owner: string)
   // A process on another machine cannot be asked; its silence must do.
   const silent = now - run.heartbeatAt > 60_000;
   if (living === false || (living === null && silent)) return null;
-  return `Run ${run.id} is being run by ${run.owner}; stop it there first.`;
+  return `Run ${run.id} is being run by ${ownerName(run.owner)}; stop it there first.`;
 }
 
 /** The checkpoint a run is judged by: the best on validation, the newest of equals; without validation, the newest. */

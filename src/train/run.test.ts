@@ -190,13 +190,13 @@ describe('a run', () => {
 describe('taking a run over', () => {
   const run = async () => {
     await create('a');
-    await store.claim('a', null, 'host:1', 1000);
+    await store.claim('a', null, 'host 1 start', 1000);
     return (await store.get('a'))!;
   };
 
   it('is refused while its process lives, and allowed once it is gone or silent', async () => {
     const record = await run();
-    expect(claimRefusal(record, 2000, () => true)).toMatch(/being run by host:1/);
+    expect(claimRefusal(record, 2000, () => true)).toMatch(/being run by process 1 on host/);
     expect(claimRefusal(record, 2000, () => false)).toBeNull();
     expect(claimRefusal(record, 2000, () => null)).toMatch(/being run/);
     expect(claimRefusal(record, 100_000, () => null)).toBeNull();
@@ -204,7 +204,7 @@ describe('taking a run over', () => {
 
   it('goes to one of two', async () => {
     await run();
-    expect(await store.claim('a', 'host:1', 'host:2', 0)).toBe(true);
-    expect(await store.claim('a', 'host:1', 'host:3', 0)).toBe(false);
+    expect(await store.claim('a', 'host 1 start', 'host 2 start', 0)).toBe(true);
+    expect(await store.claim('a', 'host 1 start', 'host 3 start', 0)).toBe(false);
   });
 });

@@ -8,11 +8,11 @@
  * two of them leaves at most a folder that no row names, which the next save replaces.
  */
 import { appendFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Engine } from '../engine/engine.ts';
 import { type StepMetrics, toJsonLine } from './metrics.ts';
 import { mixSeed } from './order.ts';
+import { ownerAlive, thisOwner } from './owner.ts';
 import { claimRefusal, type RunCheckpoint, type RunRecord, type RunStatus, type RunStore } from './run-record.ts';
 import type { Stage } from './stage.ts';
 import { overBudget, type Spent, type Stop, type StopRules, stopDefaults, stopRule } from './stop.ts';
@@ -67,7 +67,7 @@ export async function* train(id: string, parts: RunParts): AsyncGenerator<StepMe
   if (!record) throw new Error(`There is no run ${id}; 'pawl runs list' shows those that exist.`);
   const refusal = claimRefusal(record, now(), ownerAlive);
   if (refusal) throw new Error(refusal);
-  if (!(await store.claim(id, record.owner, `${hostname()}:${process.pid}`, now())))
+  if (!(await store.claim(id, record.owner, thisOwner(), now())))
     throw new Error(`Run ${id} was taken by another process in this moment.`);
   const beating = setInterval(() => void store.heartbeat(id, now()).catch(() => {}), 15_000);
   beating.unref();
@@ -212,17 +212,4 @@ function add(spent: Spent, seconds: number, tokens: number, moneyPerHour: number
     tokens: spent.tokens + tokens,
     money: spent.money + (seconds / 3600) * moneyPerHour,
   };
-}
-
-/** true or false for a process of this machine, null for another's. */
-function ownerAlive(owner: string): boolean | null {
-  const [host, pid] = [owner.slice(0, owner.lastIndexOf(':')), Number(owner.slice(owner.lastIndexOf(':') + 1))];
-  if (host !== hostname()) return null;
-  if (pid === process.pid) return true;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }
