@@ -4,9 +4,11 @@
  * Recent entries come from memory, older ones from disk: memory stays bounded however long the database is away. A
  * batch is written until the sink takes it; the durable cursor moves behind it, now and then rather than per batch,
  * since the sink recognises what it has by id. What the sink refuses goes to rejected.jsonl; damaged bytes are skipped
- * and reported. While more comes in than the sink takes, it is given less to do (rest): what waits is safe in the journal,
- * and the processors belong to answering. A consumed segment is deleted even if the cursor could not be written (a full disk must be able to
+ * and reported. A consumed segment is deleted even if the cursor could not be written (a full disk must be able to
  * empty itself): a start then begins at the oldest segment there is.
+ *
+ * While more comes in than the sink takes, the pump rests between batches: what waits is safe in the journal, and the
+ * processors belong to answering.
  */
 import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';

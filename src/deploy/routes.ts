@@ -8,7 +8,7 @@
  * process only; after a restart, or in another gateway, the user's own assignment decides.
  */
 import type { Logger } from 'pino';
-import { listen } from '../store/listen.ts';
+import { follow } from '../store/follow.ts';
 import type { Store } from '../store/postgres.ts';
 import { readRoutes, routesChannel, type StoredRoute } from '../store/rollouts.ts';
 import { isAssigned, unitOf } from './assign.ts';
@@ -80,36 +80,7 @@ export function createRoutes(draw: () => number = Math.random): Routes {
   };
 }
 
-const everyMs = 5_000;
-
-export async function watchRoutes(store: Store, routes: Routes, log: Logger): Promise<{ close(): Promise<void> }> {
-  let closed = false;
-  let up = true;
-  let running: Promise<void> = Promise.resolve();
-
-  const refresh = async () => {
-    try {
-      routes.replace(await readRoutes(store));
-      if (!up) log.info('gateway: routes are read from the database again');
-      up = true;
-    } catch (error) {
-      if (up && !closed) log.warn({ err: error }, 'gateway: the database is away; the last known routes go on working');
-      up = false;
-    }
-  };
-  const soon = () => {
-    running = running.then(() => (closed ? undefined : refresh()));
-  };
-
-  await refresh();
-  const listener = listen(store, [routesChannel], soon);
-  const timer = setInterval(soon, everyMs);
-  return {
-    async close() {
-      closed = true;
-      clearInterval(timer);
-      await listener.close();
-      await running;
-    },
-  };
+export function watchRoutes(store: Store, routes: Routes, log: Logger): Promise<{ close(): Promise<void> }> {
+  const refresh = async () => routes.replace(await readRoutes(store));
+  return follow(store, { channel: routesChannel, name: 'routes', refresh }, log);
 }

@@ -2,9 +2,9 @@
  * Writes what the journal holds: batches of turns, signals and attachments, each batch in one transaction, each entry
  * exactly once however often it is delivered.
  *
- * A batch is one JSON parameter, the journal's own bytes, that the database takes apart itself: one statement, one parse,
- * nothing written again in JavaScript. The trajectory rows are sums over the turns that were really inserted, so a repeated turn changes nothing.
- * Writers of the same agent take turns (an advisory lock per agent, always in ascending order, so none can deadlock);
+ * A batch is sent as the journal's own bytes, which the database takes apart itself: one statement, nothing written again
+ * in JavaScript. The trajectory rows are sums over the turns that were really inserted, so a repeated turn changes
+ * nothing. Writers of the same agent take turns (an advisory lock per agent, always in ascending order, so none can deadlock);
  * that is also what keeps two writers from starting one trajectory on two days.
  */
 import { createHash } from 'node:crypto';
@@ -44,7 +44,8 @@ const turnColumns = `id uuid, trajectory text, agent text, "user" text, origin t
  * $1 the turns, $2 and $3 the days between which their trajectories may already have begun, $4 and $5 the turns' requests
  * and choices. Consent is looked up here and not by pawl.consent_at, which costs a query of its own for every row.
  * The lateral subquery asks the newest day first and stops at the first hit: index probes, whatever the planner thinks
- * of the row counts. Times are cut to the millisecond, so that a page's cursor is exact. `errors` are calls that went wrong; a caller who left is not an error.
+ * of the row counts. Times are cut to the millisecond, so that a page's cursor is exact. `errors` are calls that went
+ * wrong; a caller who left is not an error.
  */
 const insertTurns = `
 with arrived as materialized (
