@@ -46,17 +46,18 @@ test('a migration that fails leaves nothing of itself and can be run again', asy
 test('an ordinary owner of a database, without other rights, is enough', async () => {
   const store = await withStore();
   const name = new URL(store.url).pathname.slice(1);
+  const tenant = `${name}_tenant`;
   await store.pool.query(
-    `drop schema pawl cascade; create role tenant login password 'secret'; alter database ${name} owner to tenant`,
+    `drop schema pawl cascade; create role ${tenant} login password 'secret'; alter database ${name} owner to ${tenant}`,
   );
   const url = new URL(store.url);
-  url.username = 'tenant';
+  url.username = tenant;
   url.password = 'secret';
   const own = await connectStore(url.href);
   expect(await writeEntries(own, [entry.turn({ keys: ['order:1'] }), entry.signal()])).toMatchObject({ inserted: 2 });
   await own.close();
   await store.pool.query(
-    `drop schema pawl cascade; alter database ${name} owner to pawl; drop owned by tenant; drop role tenant`,
+    `drop schema pawl cascade; alter database ${name} owner to current_user; drop owned by ${tenant}; drop role ${tenant}`,
   );
 });
 

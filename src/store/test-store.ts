@@ -1,21 +1,25 @@
 /**
  * Real databases for tests. Importing this file gives the test file one embedded server, started at the first call and
- * stopped after the last test; `withStore()` gives a fresh, migrated database on it, copied from a template.
+ * stopped after the last test; `withStore()` gives a fresh, migrated database on it, copied from a template. With
+ * PAWL_TEST_DATABASE, the address of a superuser on a server of one's own, the databases are made there instead.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type pg from 'pg';
 import { afterAll, onTestFinished } from 'vitest';
-import { type EmbeddedServer, startEmbedded } from './embedded.ts';
+import { startEmbedded } from './embedded.ts';
 import { connectStore, openPool, type Store } from './postgres.ts';
 
 type Running = {
-  readonly guard: ChildProcess;
-  readonly home: string;
-  readonly server: EmbeddedServer;
+  /** Of any database on the server; `at` names the one that is meant. */
+  readonly url: string;
+  /** Migrated, to be copied. */
+  readonly template: string;
   readonly admin: pg.Pool;
+  readonly stop: () => Promise<void>;
 };
 let running: Promise<Running> | null = null;
 let databases = 0;
@@ -39,26 +43,47 @@ const watch = (pid: number, home: string): ChildProcess => {
   return guard;
 };
 
-const start = async (): Promise<Running> => {
+const startServer = async (): Promise<Running> => {
   const home = mkdtempSync(join(tmpdir(), 'pawl-test-'));
   const server = await startEmbedded({ home, volatile: true }).catch((error: unknown) => {
     rmSync(home, { recursive: true, force: true });
     throw error;
   });
   const guard = watch(server.pid, home);
-  // Migrates the database `pawl`, which is the template from then on.
-  await (await connectStore(server.url)).close();
-  const admin = openPool(at(server.url, 'postgres'), 1);
-  return { guard, home, server, admin };
+  const stop = async () => {
+    await server.stop();
+    guard.kill('SIGKILL');
+    rmSync(home, { recursive: true, force: true });
+  };
+  return { url: server.url, template: 'pawl', admin: openPool(at(server.url, 'postgres'), 1), stop };
+};
+
+const useServer = async (url: string): Promise<Running> => {
+  const admin = openPool(at(url, 'postgres'), 1);
+  const template = `pawl_test_${randomBytes(6).toString('hex')}`;
+  await admin.query(`create database ${template}`);
+  const stop = async () => {
+    const last = openPool(at(url, 'postgres'), 1);
+    await last.query(`drop database ${template} with (force)`);
+    await last.end();
+  };
+  return { url, template, admin, stop };
+};
+
+const start = async (): Promise<Running> => {
+  const elsewhere = process.env.PAWL_TEST_DATABASE;
+  const started = await (elsewhere ? useServer(elsewhere) : startServer());
+  await (await connectStore(at(started.url, started.template))).close(); // migrates
+  return started;
 };
 
 /** A fresh database. Closed and dropped when the test ends, or, outside a test, after the file's last one. */
 export const withStore = async (options: { poolSize?: number } = {}): Promise<Store> => {
   running ??= start();
-  const { server, admin } = await running;
-  const name = `test_${++databases}`;
-  await admin.query(`create database ${name} template pawl`);
-  const store = await connectStore(at(server.url, name), {
+  const { url, template, admin } = await running;
+  const name = `${template}_${++databases}`;
+  await admin.query(`create database ${name} template ${template}`);
+  const store = await connectStore(at(url, name), {
     kind: 'embedded',
     poolSize: options.poolSize ?? 5,
     onClose: async () => {
@@ -77,14 +102,12 @@ export const withStore = async (options: { poolSize?: number } = {}): Promise<St
 
 afterAll(async () => {
   if (running === null) return;
-  const { guard, server, admin, home } = await running;
+  const { admin, stop } = await running;
   running = null;
   try {
     for (const store of open) await store.close();
     await admin.end();
   } finally {
-    await server.stop();
-    guard.kill('SIGKILL');
-    rmSync(home, { recursive: true, force: true });
+    await stop();
   }
 });
