@@ -45,7 +45,7 @@ const lateMs = 30_000;
 
 export async function serve(config: Config, log: Logger): Promise<Serving> {
   // Little survives a request, so there is little to share out: waking four threads for every collection of young
-  // garbage, in each of two heaps, took a fifteenth of all processor time at full load.
+  // garbage, in each of two heaps, took a twentieth of all processor time at full load.
   setFlagsFromString('--no-parallel-scavenge');
   // With a database of one's own the folder still holds the journal, which has one writer.
   const lock = config.databaseUrl === undefined ? null : await lockHome(config.home);

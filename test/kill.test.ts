@@ -30,7 +30,9 @@ const random = (seed: number) => () => {
 
 const metric = async (url: string, name: string): Promise<number> => {
   const text = await (await fetch(`${url}/metrics`)).text();
-  return Number(new RegExp(`^${name} (\\S+)`, 'm').exec(text)?.[1]);
+  const found = new RegExp(`^${name} (\\S+)`, 'm').exec(text)?.[1];
+  if (found === undefined) throw new Error(`There is no ${name} in /metrics.`);
+  return Number(found);
 };
 
 it('loses nothing that was acknowledged and writes nothing twice', async () => {

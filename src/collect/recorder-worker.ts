@@ -209,16 +209,25 @@ async function openSink(): Promise<Sink> {
   return sink;
 }
 
+/** The turn's columns; null for other kinds, and for bytes that are no line: the pump reports those. */
+function turnIn(payload: Buffer): Turn | null {
+  try {
+    const { kind, json } = readLine(payload);
+    return kind === 'turn' ? (JSON.parse(json.toString()) as Turn) : null;
+  } catch {
+    return null;
+  }
+}
+
 async function recentThreads(from: Journal): Promise<ThreadPoint[]> {
   const points: ThreadPoint[] = [];
   const since = Date.now() - THREAD_MEMORY_MS;
   for (const { segment } of from.segments().slice(-SEED_SEGMENTS)) {
     for (const { payload } of scanRecords(await readFile(segmentPath(from.folder, segment)), true).records) {
-      const { kind, json } = readLine(payload);
-      if (kind !== 'turn') continue;
-      const { threadKey, trajectory, startedAt, latencyMs } = JSON.parse(json.toString()) as Turn;
-      const at = startedAt + latencyMs;
-      if (threadKey !== null && at >= since) points.push({ threadKey, trajectory, at });
+      const turn = turnIn(payload);
+      if (turn === null || turn.threadKey === null) continue;
+      const at = turn.startedAt + turn.latencyMs;
+      if (at >= since) points.push({ threadKey: turn.threadKey, trajectory: turn.trajectory, at });
     }
   }
   return points;

@@ -1,9 +1,11 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bytes, chat, exchange } from './fixtures/exchange.ts';
 import { stored } from './fixtures/file-sink.ts';
+import { segmentPath } from './journal.ts';
+import { encodeRecord } from './journal-record.ts';
 import { type Recorder, type RecorderOptions, startRecorder } from './recorder.ts';
 import type { Signal } from './signal.ts';
 import { uuidv7 } from './uuid.ts';
@@ -168,6 +170,17 @@ describe('the recorder', () => {
     recorder.record(exchange());
     await until(() => recorder.stats().recorded >= journalled + 1);
     expect((await stored(home)).length).toBeGreaterThanOrEqual(journalled + 1);
+  });
+
+  test('starts on a journal that holds whole records of another format, counts them and goes on', async () => {
+    const folder = join(home, 'journal');
+    await mkdir(folder);
+    await writeFile(segmentPath(folder, 1), encodeRecord('{"kind":"turn","turn":{}}'));
+    const recorder = await start();
+    recorder.record(exchange());
+    expect(await recorder.drain(60_000)).toBe(true);
+    expect(await stored(home)).toHaveLength(1);
+    expect(recorder.stats().corrupt).toBe(1);
   });
 
   test('does not touch the caller’s buffers, even when many share one', async () => {

@@ -85,7 +85,7 @@ const tryLink = (from: string, to: string): boolean => {
 };
 
 const attempts = 50;
-const briefMs = 250; // × attempts: how long a command is waited for
+const briefMs = 100; // × attempts: how long a command is waited for
 
 /** Takes the folder or throws a ConfigError that names the process that has it. A command that has it is waited for. */
 export const lockHome = async (home: string, { brief = false } = {}): Promise<HomeLock> => {
