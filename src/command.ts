@@ -22,6 +22,8 @@ export type Opened = {
   readonly terminal: Terminal;
   /** The id under which a user, key or trajectory that somebody typed is stored. */
   stored(id: string): string;
+  /** What the first Ctrl-C or SIGTERM does, where stopping at once is not it. */
+  onInterrupt(first: () => Promise<void>): void;
 };
 
 const joinAttempts = 60;
@@ -67,14 +69,24 @@ export async function withHome(
   mkdirSync(config.home, { recursive: true });
   const secret = await loadSecret(config.home);
   const store = await openJoined(config);
-  // Ctrl-C does not leave behind a database server that this command started.
-  const interrupted = () => void store.close().finally(() => process.exit(130));
-  process.once('SIGINT', interrupted);
+  // Neither leaves behind a database server that this command started.
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  const close = () => store.close().finally(() => process.exit(130));
+  let atFirst = close;
+  const interrupted = () => {
+    const now = atFirst;
+    atFirst = close;
+    now().catch(close);
+  };
+  for (const signal of signals) process.on(signal, interrupted);
   try {
-    await run({ config, store, terminal: openTerminal(), stored: (id) => personId(id, secret) });
+    const onInterrupt = (first: () => Promise<void>) => {
+      atFirst = first;
+    };
+    await run({ config, store, terminal: openTerminal(), stored: (id) => personId(id, secret), onInterrupt });
     await waitForOthers(config, store);
   } finally {
-    process.removeListener('SIGINT', interrupted);
+    for (const signal of signals) process.removeListener(signal, interrupted);
     await store.close();
   }
 }

@@ -43,6 +43,10 @@ export type LoopState = {
     readonly release: string;
     readonly reasons: readonly string[];
   };
+  /** Why the turn cannot go on by itself, and what a person can do. */
+  readonly waits?: string;
+  /** Why it ended before its last stage. */
+  readonly ended?: string;
   /** Seconds each stage took, the last time it ran. */
   readonly seconds?: Readonly<Record<string, number>>;
 };

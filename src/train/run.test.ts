@@ -190,7 +190,7 @@ describe('a run', () => {
 describe('taking a run over', () => {
   const run = async () => {
     await create('a');
-    await store.claim('a', null, 'host 1 start', 1000);
+    await store.claim('a', { owner: null, request: null }, 'host 1 start', 1000);
     return (await store.get('a'))!;
   };
 
@@ -204,7 +204,8 @@ describe('taking a run over', () => {
 
   it('goes to one of two', async () => {
     await run();
-    expect(await store.claim('a', 'host 1 start', 'host 2 start', 0)).toBe(true);
-    expect(await store.claim('a', 'host 1 start', 'host 3 start', 0)).toBe(false);
+    const seen = { owner: 'host 1 start', request: null };
+    expect(await store.claim('a', seen, 'host 2 start', 0)).toBe(true);
+    expect(await store.claim('a', seen, 'host 3 start', 0)).toBe(false);
   });
 });
