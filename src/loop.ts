@@ -68,7 +68,7 @@ export type Visits = {
 export type LoopSettings = {
   readonly conversations: number;
   readonly minScore: number;
-  readonly train: Pick<RunSettings, 'steps' | 'tasksPerStep' | 'attempts'>;
+  readonly train: Pick<RunSettings, 'steps' | 'tasksPerStep' | 'attempts' | 'learningRate'>;
   readonly rollout: NonNullable<Parameters<typeof startRollout>[1]['settings']>;
   /** Conversations sent at a time while a rollout is watched. */
   readonly wave: number;
