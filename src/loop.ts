@@ -210,7 +210,7 @@ async function curatedExamples({ store, home }: LoopParts, id: string, codec: Ch
   const examples: Example[] = [];
   // Written again from its words: what was redacted has no exact tokens, and the rest must look the same.
   for await (const row of readRows(home, dataset))
-    for (const one of examplesOf(row))
+    for (const one of examplesOf(row, dataset.seed))
       if (one.quality >= 0.8) examples.push(exampleFrom(codec, one.messages, one, one.tools));
   return examples;
 }
