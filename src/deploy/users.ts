@@ -9,6 +9,7 @@
 import { wilson } from '../evaluate/compare.ts';
 import type { Store } from '../store/postgres.ts';
 import { measureSignals } from './measure.ts';
+import type { Rollout } from './rollout.ts';
 import { nobody, type Sample, type Served, sampleOf, slicesThatCount, sliceTitle } from './slice.ts';
 
 /** A user counts as one, with the mean of their outcomes; for such means Wilson's interval is rather too wide than too narrow. */
@@ -32,32 +33,29 @@ export type Users = {
   readonly slices: readonly ({ readonly slice: string } & UserFigures)[];
 };
 
-type Times = { readonly since: number; readonly until: number };
-
 export type UsersOf = {
   readonly agent: string;
   readonly outcome: string;
   /** Names of the releases. */
   readonly baseline: string;
   readonly candidate: string;
-  readonly collected: Times;
+  /** ms since epoch */
+  readonly collected: { readonly since: number; readonly until: number };
   /** null: nobody got the candidate. */
-  readonly rolledOut: Times | null;
+  readonly rollout: Pick<Rollout, 'startedAt' | 'endedAt'> | null;
 };
 
-export async function measureUsers(store: Store, of: UsersOf): Promise<Users> {
-  const { agent, outcome, baseline, candidate, collected, rolledOut } = of;
-  const measured = async (release: string, times: Times | null): Promise<Served> => {
-    if (times === null) return { outcome: nobody, slices: [] };
-    return measureSignals(store, { agent, release, outcome, ...times });
-  };
-  return usersFrom(
-    outcome,
-    await measured(baseline, collected),
-    await measured(baseline, rolledOut),
-    await measured(candidate, rolledOut),
-  );
+export async function measureUsers(store: Store, of: UsersOf, now: number): Promise<Users> {
+  const { agent, outcome, baseline, candidate, collected, rollout } = of;
+  const served = (release: string, { since, until }: UsersOf['collected']): Promise<Served> =>
+    measureSignals(store, { agent, release, outcome, since, until });
+  const before = await served(baseline, collected);
+  if (rollout === null || rollout.startedAt === null) return usersFrom(outcome, before, unserved, unserved);
+  const rolledOut = { since: rollout.startedAt, until: rollout.endedAt ?? now };
+  return usersFrom(outcome, before, await served(baseline, rolledOut), await served(candidate, rolledOut));
 }
+
+const unserved: Served = { outcome: nobody, slices: [] };
 
 export function usersFrom(outcome: string, before: Served, baseline: Served, after: Served): Users {
   const figures = (sample: (of: Served) => Sample): UserFigures => ({
