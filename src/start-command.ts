@@ -6,6 +6,7 @@ import { Command } from 'commander';
 import { pino } from 'pino';
 import { wholeNumber, withConfigOption, withHome } from './command.ts';
 import { loadConfig } from './config.ts';
+import type { UserFigures } from './deploy/users.ts';
 import { ConfigError } from './errors.ts';
 import { type LoopState, type LoopTurn, type StageName, stageNames, summaryOf } from './loop-turn.ts';
 import { stopSignal } from './serve-command.ts';
@@ -258,12 +259,47 @@ export function stageLines(stage: StageName, state: LoopState): string[] {
     }
     case 'deploy': {
       const { release, phase, reasons } = state.deploy!;
-      return [`${release}: ${phase}`, ...(phase === 'promoted' ? [] : reasons)];
+      return [`${release}: ${phase}`, ...(phase === 'promoted' ? [] : reasons), ...usersLines(state)];
     }
     default:
       return stage satisfies never;
   }
 }
+
+/** Golden cases and users side by side: before, beside the candidate, and with it, each with its 95% interval. */
+export function usersLines({ evaluate, users }: LoopState): string[] {
+  if (!users) return [];
+  const golden =
+    evaluate === undefined
+      ? []
+      : [
+          [
+            'golden cases',
+            percent(evaluate.before),
+            '',
+            `${percent(evaluate.after)} (${evaluate.interval.map(signed).join(' to ')})`,
+          ],
+        ];
+  const cells = ({ before, baseline, after }: UserFigures) => [before, baseline, after].map(userFigure);
+  const rows = [
+    ...golden,
+    ['all users', ...cells(users.all)],
+    ...users.slices.map(({ slice, ...figures }) => [`  ${slice}`, ...cells(figures)]),
+  ];
+  const titles = [users.outcome, 'before', 'beside the candidate', 'with the candidate'];
+  const widths = titles.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]!.length)));
+  return [titles, ...rows].map((row) =>
+    row
+      .map((cell, i) => cell.padEnd(widths[i]!))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+const userFigure = (figure: UserFigures['before']): string =>
+  figure === null
+    ? 'nobody'
+    : `${percent(figure.success)} (${figure.interval.map((bound) => Math.round(bound * 100)).join('–')}) of ${figure.n}`;
 
 function turnLines({ number, seed, done, state, endedAt }: LoopTurn): string[] {
   const next = stageNames.find((stage) => !done.includes(stage));

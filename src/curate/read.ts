@@ -10,5 +10,5 @@ export const datasetReader = (store: Store, home: string): DatasetReader =>
   async function* (id) {
     const dataset = await readDataset(store, { id });
     if (dataset === null) throw new Error(`There is no dataset ${id}; \`pawl datasets list\` shows those that exist.`);
-    for await (const row of readRows(home, dataset)) yield* examplesOf(row);
+    for await (const row of readRows(home, dataset)) yield* examplesOf(row, dataset.seed);
   };
