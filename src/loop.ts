@@ -7,8 +7,8 @@
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { consentedRows } from './curate/consented.ts';
 import { examplesOf } from './curate/examples.ts';
-import { readRows } from './curate/files.ts';
 import { curateWindow } from './curate/run.ts';
 import { createRelease, reconcile, startRollout } from './deploy/reconcile.ts';
 import { isOpen, type Rollout, weightOf } from './deploy/rollout.ts';
@@ -209,7 +209,7 @@ async function curatedExamples({ store, home }: LoopParts, id: string, codec: Ch
   if (dataset === null) throw new Error(`There is no dataset ${id}; \`pawl datasets list\` shows those that exist.`);
   const examples: Example[] = [];
   // Written again from its words: what was redacted has no exact tokens, and the rest must look the same.
-  for await (const row of readRows(home, dataset))
+  for await (const row of consentedRows(store, home, dataset))
     for (const one of examplesOf(row))
       if (one.quality >= 0.8) examples.push(exampleFrom(codec, one.messages, one, one.tools));
   return examples;

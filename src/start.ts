@@ -4,7 +4,7 @@
  */
 import { pathToFileURL } from 'node:url';
 import type { Logger } from 'pino';
-import { loadSecret, personId } from './collect/person.ts';
+import { hashedId } from './collect/person.ts';
 import type { Recorder } from './collect/recorder.ts';
 import type { Config } from './config.ts';
 import { createRelease, serveRelease } from './deploy/reconcile.ts';
@@ -19,6 +19,7 @@ import { listLoopTurns, saveLoopTurn } from './store/loop-turns.ts';
 import type { Store } from './store/postgres.ts';
 import { readRelease, servingRelease } from './store/releases.ts';
 import { listRollouts } from './store/rollouts.ts';
+import { installationSecret } from './store/secret.ts';
 
 /** Name of the upstream that is our own engine. */
 export const engineUpstream = 'engine';
@@ -74,14 +75,14 @@ async function openWorld(config: Config & { world: string }, { store, url }: Ser
   const make = module[name];
   if (typeof make !== 'function')
     throw new ConfigError(`world: ${file} exports no function ${name}; it exports ${Object.keys(module).join(', ')}.`);
-  const secret = await loadSecret(config.home);
+  const secret = await installationSecret(store, config.home, { given: config.secret });
   return make({
     url,
     key: await customersKey(store, config.agent),
     agent: config.agent,
     consent: async (user: string, consent: 'given' | 'withdrawn') => {
       const record = consent === 'given' ? giveConsent : withdrawConsent;
-      await record(store, config.agent, personId(user, secret), new Date());
+      await record(store, config.agent, hashedId(user, secret), new Date());
     },
   }) as World;
 }
@@ -91,7 +92,7 @@ async function customersKey(store: Store, agent: string): Promise<string> {
   const name = 'simulated customers';
   for (const key of await listKeys(store, { agent }))
     if (key.name === name && !key.revokedAt) await revokeKey(store, key.id);
-  return (await createKey(store, { agent, name })).token;
+  return (await createKey(store, { agent, name, scopes: ['call', 'feedback', 'outcomes'] })).token;
 }
 
 /** The base model serves first; whatever is in play is loaded. */
