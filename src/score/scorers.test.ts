@@ -68,7 +68,10 @@ describe('feedback', () => {
 
   test('of several who took part each has a voice', () => {
     const both = turns.map((one, i) => ({ ...one, user: i === 0 ? 'ann' : 'bob' }));
-    expect(feedback().score(input([vote('ann', 1), vote('bob', 1), vote('eve', 0)], both)).value).toBeCloseTo(2 / 3, 10);
+    expect(feedback().score(input([vote('ann', 1), vote('bob', 1), vote('eve', 0)], both)).value).toBeCloseTo(
+      2 / 3,
+      10,
+    );
   });
 });
 
