@@ -38,6 +38,8 @@ const schema = z
     home: z.string().min(1).default('.pawl'),
     /** PostgreSQL 14 to 18 of your own; without it Pawl runs one in its home folder. */
     databaseUrl: z.url({ protocol: /^postgres(ql)?$/, error: 'a postgres:// address' }).optional(),
+    /** What user ids are hashed with, for a new database; without it one is made. An existing database knows its own. */
+    secret: z.string().min(32, 'at least 32 characters, e.g. of `openssl rand -base64 32`').optional(),
     host: z.string().min(1).default('127.0.0.1'),
     /** Names by which browsers reach this server besides localhost and addresses, e.g. behind a proxy; '*' is any. */
     hosts: z.array(z.string().min(1)).default([]),
@@ -101,6 +103,7 @@ export const defineConfig = (config: ConfigInput): ConfigInput => config;
 const fromEnvironment = (env: NodeJS.ProcessEnv): Partial<ConfigInput> => ({
   ...(env.PAWL_HOME ? { home: env.PAWL_HOME } : {}),
   ...(env.DATABASE_URL ? { databaseUrl: env.DATABASE_URL } : {}),
+  ...(env.PAWL_SECRET ? { secret: env.PAWL_SECRET } : {}),
   ...(env.PAWL_HOST ? { host: env.PAWL_HOST } : {}),
   ...(env.PAWL_PORT ? { port: Number(env.PAWL_PORT) } : {}),
   ...(env.PAWL_UPSTREAM

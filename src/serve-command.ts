@@ -38,7 +38,8 @@ function announce(serving: Serving, agent: string, upstreams: [string, { baseUrl
   for (const [name, { baseUrl }] of upstreams) line('upstream', `${name}  ${baseUrl}`);
   if (upstreams.length === 0)
     line('upstream', 'none yet: set PAWL_UPSTREAM=http://host:port/v1, or `upstreams` in pawl.config.ts');
-  if (serving.made.clientToken) line('client key', `${serving.made.clientToken}   (shown only now)`);
+  if (serving.made.clientToken)
+    line('client key', `${serving.made.clientToken}   (shown only now; may call, give feedback, report outcomes)`);
   if (serving.made.adminToken) line('admin token', `${serving.made.adminToken}   (shown only now)`);
 }
 

@@ -11,6 +11,7 @@ import { getRequestListener } from '@hono/node-server';
 import type { Logger } from 'pino';
 import { ensureAdminToken } from './api/admin.ts';
 import { createApi } from './api/api.ts';
+import { readableId } from './collect/person.ts';
 import { type Recorder, startRecorder } from './collect/recorder.ts';
 import { startUpkeep } from './collect/upkeep.ts';
 import type { Config } from './config.ts';
@@ -20,12 +21,15 @@ import { createGateway } from './gateway/gateway.ts';
 import { createKeyRing } from './gateway/keys.ts';
 import { createMetrics } from './gateway/metrics.ts';
 import { sendJson } from './gateway/openai-error.ts';
+import { createSignalLimits } from './gateway/signal-limits.ts';
 import { connectUpstreams } from './gateway/upstreams.ts';
 import { watchKeys } from './gateway/watch-keys.ts';
 import { createKey, listKeys } from './store/keys.ts';
 import { lockHome } from './store/lock.ts';
 import { openStore, type Store } from './store/postgres.ts';
 import { postgresRunStore } from './store/runs.ts';
+import { installationSecret } from './store/secret.ts';
+import { isThere } from './store/unmatched.ts';
 import { scrapeRuns } from './train/scrape.ts';
 import { version } from './version.ts';
 
@@ -59,9 +63,12 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
     for (const close of closers.reverse()) await close();
   };
   try {
+    const warn = (message: string) => log.warn(message);
+    const secret = await installationSecret(store, config.home, { given: config.secret, warn });
     const recorder = await startRecorder({
       home: config.home,
       databaseUrl: store.url,
+      secret,
       queueBytes: config.record.queueMb * 1024 * 1024,
       journalBytes: config.record.journalMb * 1024 * 1024,
       log,
@@ -78,7 +85,8 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
 
     const admin = await ensureAdminToken(config.home);
     const isFirst = (await listKeys(store)).length === 0;
-    const first = isFirst ? await createKey(store, { agent: config.agent, name: 'first' }) : null;
+    const scopes = ['call', 'feedback', 'outcomes'] as const;
+    const first = isFirst ? await createKey(store, { agent: config.agent, name: 'first', scopes }) : null;
 
     const keys = createKeyRing();
     const watch = await watchKeys(store, keys, log);
@@ -93,10 +101,13 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
 
     const runs = postgresRunStore(store);
     const metrics = createMetrics(() => recorder.stats());
-    const gateway = createGateway({ config, keys, upstreams, routes, recorder, metrics, log });
+    const limits = createSignalLimits((agent, { kind, id }) =>
+      isThere(store, agent, { kind, id: readableId(id, secret) }),
+    );
+    const gateway = createGateway({ config, keys, upstreams, routes, recorder, limits, metrics, log });
     const api = createApi({
       store,
-      home: config.home,
+      secret,
       adminHash: admin.hash,
       recorder: () => recorder.stats(),
       hosts: [config.host, ...config.hosts],

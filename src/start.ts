@@ -5,7 +5,7 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { loadSecret, personId } from './collect/person.ts';
+import { hashedId } from './collect/person.ts';
 import type { Recorder } from './collect/recorder.ts';
 import type { Config } from './config.ts';
 import { createRelease, serveRelease } from './deploy/reconcile.ts';
@@ -20,6 +20,7 @@ import { listLoopTurns, saveLoopTurn } from './store/loop-turns.ts';
 import type { Store } from './store/postgres.ts';
 import { readRelease, servingRelease } from './store/releases.ts';
 import { listRollouts } from './store/rollouts.ts';
+import { installationSecret } from './store/secret.ts';
 import { loadPractice } from './train/plan.ts';
 
 /** Name of the upstream that is our own engine. */
@@ -73,14 +74,14 @@ async function openWorld(config: Config & { world: string }, { store, url }: Ser
   const module = await loadPractice<WorldModule>(config.world);
   for (const name of ['base', 'golden', 'customers'] as const)
     if (module[name] === undefined) throw new ConfigError(`world: ${config.world} has no ${name}; the loop needs one.`);
-  const secret = await loadSecret(config.home);
+  const secret = await installationSecret(store, config.home, { given: config.secret });
   const door: Door = {
     url,
     key: await customersKey(store, config.agent),
     agent: config.agent,
     consent: async (user, consent) => {
       const record = consent === 'given' ? giveConsent : withdrawConsent;
-      await record(store, config.agent, personId(user, secret), new Date());
+      await record(store, config.agent, hashedId(user, secret), new Date());
     },
   };
   return { ...module, customers: (visits) => module.customers(door, visits) };
@@ -91,7 +92,7 @@ async function customersKey(store: Store, agent: string): Promise<string> {
   const name = 'simulated customers';
   for (const key of await listKeys(store, { agent }))
     if (key.name === name && !key.revokedAt) await revokeKey(store, key.id);
-  return (await createKey(store, { agent, name })).token;
+  return (await createKey(store, { agent, name, scopes: ['call', 'feedback', 'outcomes'] })).token;
 }
 
 /** The base model serves first; whatever is in play is loaded. */
