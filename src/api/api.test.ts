@@ -53,10 +53,11 @@ const minute = 60_000;
 
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'pawl-api-'));
-  const admin = ensureAdminToken(home);
-  token = admin.token!;
+  const adminHash = await ensureAdminToken(home, async (made) => {
+    token = made;
+  });
   store = await withStore();
-  parts = { store, home, adminHash: admin.hash, recorder: () => recording };
+  parts = { store, home, adminHash, recorder: () => recording };
   api = createApi(parts);
   const ann = personId('ann@example.com', await loadSecret(home));
   const first = turn({
