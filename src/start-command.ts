@@ -9,7 +9,7 @@ import { loadConfig } from './config.ts';
 import type { UserFigures } from './deploy/users.ts';
 import { ConfigError } from './errors.ts';
 import { type LoopState, type LoopTurn, type StageName, stageNames, summaryOf } from './loop-turn.ts';
-import { stopSignal } from './serve-command.ts';
+import { showSecret, stopSignal } from './serve-command.ts';
 import { homeOwner } from './store/lock.ts';
 import { listLoopTurns } from './store/loop-turns.ts';
 import { openTerminal, table } from './terminal.ts';
@@ -130,14 +130,12 @@ async function run(options: Options): Promise<void> {
   const terminal = openTerminal();
   const { paint } = terminal;
   console.log(`Pawl ${version}, agent ${config.agent}`);
-  const started = await startAll({ ...config, world: config.world }, log);
+  const started = await startAll({ ...config, world: config.world }, log, { show: showSecret, say: console.log });
   const { serving, engine, world } = started;
   const line = (name: string, value: string) => console.log(`  ${name.padEnd(12)}${value}`);
   line('gateway', `${serving.url}/v1`);
   line('database', `${serving.store.kind} PostgreSQL ${serving.store.serverVersion}`);
   line('engine', `process ${engine.pid}`);
-  if (serving.made.clientToken) line('client key', `${serving.made.clientToken}   (shown only now)`);
-  if (serving.made.adminToken) line('admin token', `${serving.made.adminToken}   (shown only now)`);
 
   const abort = new AbortController();
   setMaxListeners(0, abort.signal); // every call under way listens to it

@@ -13,7 +13,7 @@ import { type EngineProcess, startEngine } from './engine/process.ts';
 import { ConfigError, StoreError } from './errors.ts';
 import { type Door, ensureLoaded, type LoopSettings, type World, type WorldModule } from './loop.ts';
 import { type LoopTurn, summaryOf } from './loop-turn.ts';
-import { type Serving, serve } from './serve.ts';
+import { type ServeOptions, type Serving, serve } from './serve.ts';
 import { giveConsent, withdrawConsent } from './store/consents.ts';
 import { createKey, listKeys, revokeKey } from './store/keys.ts';
 import { listLoopTurns, saveLoopTurn } from './store/loop-turns.ts';
@@ -45,12 +45,18 @@ export type Started = {
   close(): Promise<void>;
 };
 
-export async function startAll(config: Config & { world: string }, log: Logger): Promise<Started> {
+export async function startAll(
+  config: Config & { world: string },
+  log: Logger,
+  options: ServeOptions,
+): Promise<Started> {
   const engine = await startEngine({ log: (line) => log.warn(line) });
   try {
     const upstreams = { ...config.upstreams, [engineUpstream]: { ...upstreamDefaults, baseUrl: `${engine.url}/v1` } };
-    const serving = await serve({ ...config, upstreams }, log);
+    const serving = await serve({ ...config, upstreams }, log, options);
     try {
+      for (const problem of serving.problems()) options.say?.(problem);
+      await serving.database;
       const world = await openWorld(config, serving);
       await openDoors(serving.store, config.agent, engine, world);
       const close = async () => {

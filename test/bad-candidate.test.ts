@@ -43,10 +43,15 @@ const baseline = 'support-desk-0';
 const home = mkdtempSync(join(tmpdir(), 'pawl-bad-'));
 const folderOf = (name: string) => join(home, 'models', name);
 let started: Started;
+let clientKey = '';
 beforeAll(async () => {
   const world = `${resolve('examples/support-desk/world.ts')}#deskWorld`;
   const config = parseConfig({ agent, home, port: 0, world }, {}, home);
-  started = await startAll({ ...config, world }, pino({ level: 'silent' }));
+  started = await startAll({ ...config, world }, pino({ level: 'silent' }), {
+    show: async (secret, token) => {
+      if (secret === 'client key') clientKey = token;
+    },
+  });
 });
 afterAll(async () => {
   await started?.close();
@@ -129,7 +134,7 @@ const heard = (user: string, release: string) =>
     async () => {
       const response = await fetch(`${started.serving.url}/v1/chat/completions`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${started.serving.made.clientToken}`, 'x-pawl-user': user },
+        headers: { authorization: `Bearer ${clientKey}`, 'x-pawl-user': user },
         body: JSON.stringify({ model: agent, max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] }),
       });
       await response.text();

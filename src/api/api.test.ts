@@ -54,10 +54,11 @@ const minute = 60_000;
 
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'pawl-api-'));
-  const admin = ensureAdminToken(home);
-  token = admin.token!;
+  const adminHash = await ensureAdminToken(home, async (made) => {
+    token = made;
+  });
   store = await withStore();
-  parts = { store, secret, adminHash: admin.hash, recorder: () => recording };
+  parts = { store, secret, adminHash, recorder: () => recording };
   api = createApi(parts);
   const ann = hashedId('ann@example.com', secret);
   const first = turn({

@@ -135,30 +135,58 @@ export const connectStore = async (
   }
 };
 
-export const openStore = async (options: StoreOptions): Promise<Store> => {
-  const { home, databaseUrl } = options;
+/** A server that accepts a connection and says nothing must not be waited for by somebody who is leaving. */
+const unlessAborted = (connecting: Promise<Store>, signal: AbortSignal | undefined): Promise<Store> => {
+  if (signal === undefined) return connecting;
+  return new Promise((resolve, reject) => {
+    signal.addEventListener('abort', () => {
+      reject(signal.reason as Error);
+      connecting.then((late) => late.close()).catch(() => {});
+    });
+    connecting.then(resolve, reject);
+  });
+};
+
+/** The database of a folder whose lock the caller holds. The embedded server stops when the store is closed. */
+export const openOwned = async (
+  options: Omit<StoreOptions, 'join'> & { readonly signal?: AbortSignal },
+): Promise<Store> => {
+  const { home, databaseUrl, signal } = options;
   const size = options.poolSize === undefined ? {} : { poolSize: options.poolSize };
   if (databaseUrl) {
     checkAddress(databaseUrl);
-    return connectStore(databaseUrl, { kind: 'external', ...size });
+    return unlessAborted(connectStore(databaseUrl, { kind: 'external', ...size }), signal);
   }
-  if (options.join && homeOwner(home) !== null) {
-    const url = runningEmbedded(home);
-    if (url !== null) return connectStore(url, { kind: 'embedded', ...size });
-  }
-  const lock = await lockHome(home, { brief: options.join ?? false });
+  const server = await startEmbedded({ home, volatile: options.volatile ?? false, signal });
   try {
-    const server = await startEmbedded({ home, volatile: options.volatile ?? false });
-    const stop = async () => {
-      await server.stop();
+    return await connectStore(server.url, { kind: 'embedded', ...size, onClose: () => server.stop() });
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+};
+
+export const openStore = async ({ join = false, ...options }: StoreOptions): Promise<Store> => {
+  const { home } = options;
+  if (options.databaseUrl) return openOwned(options);
+  const holder = join ? homeOwner(home) : null;
+  if (holder !== null) {
+    const url = runningEmbedded(home);
+    if (url === null)
+      throw new StoreError(`The database of the Pawl that runs in ${home} (process ${holder}) is not up.`, {
+        retryable: true,
+      });
+    const size = options.poolSize === undefined ? {} : { poolSize: options.poolSize };
+    return connectStore(url, { kind: 'embedded', ...size });
+  }
+  const lock = await lockHome(home, { brief: join });
+  try {
+    const store = await openOwned(options);
+    const close = async () => {
+      await store.close();
       lock.release();
     };
-    try {
-      return await connectStore(server.url, { kind: 'embedded', ...size, onClose: stop });
-    } catch (error) {
-      await server.stop();
-      throw error;
-    }
+    return { ...store, close };
   } catch (error) {
     lock.release();
     throw error;
