@@ -3,14 +3,16 @@
  * Starts in the order in which parts need each other and stops in the reverse: first no new requests, then the answers in
  * flight, then what is not yet in the database, then the database itself.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
-import { getRequestListener } from '@hono/node-server';
 import type { Logger } from 'pino';
 import { ensureAdminToken } from './api/admin.ts';
 import { createApi } from './api/api.ts';
+import { isLoopback } from './api/guard.ts';
+import { createHttp, createServerUploads } from './api/http.ts';
+import { healthOf } from './collect/health.ts';
 import { type Recorder, startRecorder } from './collect/recorder.ts';
 import { startUpkeep } from './collect/upkeep.ts';
 import type { Config } from './config.ts';
@@ -19,7 +21,6 @@ import { watchRollouts } from './deploy/watch-rollouts.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { createKeyRing } from './gateway/keys.ts';
 import { createMetrics } from './gateway/metrics.ts';
-import { sendJson } from './gateway/openai-error.ts';
 import { connectUpstreams } from './gateway/upstreams.ts';
 import { watchKeys } from './gateway/watch-keys.ts';
 import { createKey, listKeys } from './store/keys.ts';
@@ -27,7 +28,6 @@ import { lockHome } from './store/lock.ts';
 import { openStore, type Store } from './store/postgres.ts';
 import { postgresRunStore } from './store/runs.ts';
 import { scrapeRuns } from './train/scrape.ts';
-import { version } from './version.ts';
 
 export type Serving = {
   readonly url: string;
@@ -40,10 +40,9 @@ export type Serving = {
 };
 
 const drainMs = 30_000;
-/** A database further behind than this is said to be. */
-const lateMs = 30_000;
 
-export async function serve(config: Config, log: Logger): Promise<Serving> {
+/** `linesLost`: how many lines of the log could not be written. */
+export async function serve(config: Config, log: Logger, linesLost: () => number = () => 0): Promise<Serving> {
   // Little survives a request, so there is little to share out: waking four threads for every collection of young
   // garbage, in each of two heaps, took a twentieth of all processor time at full load.
   setFlagsFromString('--no-parallel-scavenge');
@@ -92,56 +91,34 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
     closers.push(() => upstreams.close());
 
     const runs = postgresRunStore(store);
-    const metrics = createMetrics(() => recorder.stats());
-    const gateway = createGateway({ config, keys, upstreams, routes, recorder, metrics, log });
+    const metrics = createMetrics(() => recorder.stats(), linesLost);
+    const uploads = createServerUploads();
+    const gateway = createGateway({ config, keys, upstreams, routes, recorder, metrics, log, uploads });
     const api = createApi({
       store,
       home: config.home,
       adminHash: admin.hash,
       recorder: () => recorder.stats(),
+      linesLost,
       hosts: [config.host, ...config.hosts],
       onError: (error) => log.error({ err: error }, 'api: a request failed in Pawl itself'),
     });
-    const apiListener = getRequestListener(api.fetch);
-
     let draining = false;
-    const other = async (request: IncomingMessage, response: ServerResponse) => {
-      const path = (request.url ?? '/').split('?', 1)[0]!;
-      if (path === '/healthz') sendJson(response, 200, health(recorder));
-      else if (path === '/readyz') {
-        const ready = !draining && keys.size > 0;
-        sendJson(response, ready ? 200 : 503, {
-          ready,
-          reason: draining ? 'draining' : ready ? null : 'no client keys',
-        });
-      } else if (path === '/metrics') {
-        response.writeHead(200, { 'content-type': metrics.registry.contentType });
-        // A database that is away takes the figures of training with it, not those of serving.
-        const training = await Promise.race([scrapeRuns(runs, Date.now()).catch(() => ''), sleep(1000, '')]);
-        response.end(`${await metrics.registry.metrics()}${training}`);
-      } else if (path === '/api' || path.startsWith('/api/')) await apiListener(request, response);
-      else if (path === '/') {
-        response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' });
-        response.end(
-          `Pawl ${version}\n\n/v1/…             gateway\n/api/openapi.json  control API\n/metrics           Prometheus\n/healthz /readyz\n`,
-        );
-      } else
-        sendJson(response, 404, {
-          error: { message: `There is nothing at ${path.slice(0, 100)}.`, code: 'not_found' },
-        });
-    };
-    const server = createServer(
-      { keepAliveTimeout: 75_000, headersTimeout: 90_000, requestTimeout: 120_000 },
-      (request, response) => {
-        if (draining) response.setHeader('connection', 'close');
-        if (gateway.handle(request, response)) return;
-        other(request, response).catch((error: unknown) => {
-          log.error({ err: error }, 'a request failed');
-          sendJson(response, 500, {
-            error: { message: 'Pawl failed to handle this request; its log has the reason.', code: 'internal_error' },
-          });
-        });
+    const server = createHttp(
+      {
+        config,
+        adminHash: admin.hash,
+        gateway,
+        api,
+        uploads,
+        metrics,
+        recording: () => recorder.stats(),
+        health: () => healthOf(recorder.stats(), linesLost()),
+        notReady: () => (draining ? 'draining' : keys.size === 0 ? 'no client keys' : null),
+        training: () => scrapeRuns(runs, Date.now()),
+        log,
       },
+      () => draining,
     );
     await listen(server, config.host, config.port);
     closers.push(async () => {
@@ -155,6 +132,10 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
       for (let waited = 0; gateway.inFlight > 0 && waited < 5_000; waited += 10) await sleep(10);
     });
 
+    if (!isLoopback(config.host))
+      log.warn(
+        `Listening on ${config.host}: other machines can reach this server. Keys and conversations cross the network in the open unless something in front of it speaks TLS.`,
+      );
     const { port } = server.address() as AddressInfo;
     const host = config.host.includes(':') ? `[${config.host}]` : config.host;
     return {
@@ -168,20 +149,6 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
     await closeAll();
     throw error;
   }
-}
-
-/** What is wrong with recording, in words; answers go on whatever is said here. */
-function health(recorder: Recorder) {
-  const stats = recorder.stats();
-  const dropped = Object.values(stats.dropped).reduce((sum, n) => sum + n, 0);
-  const problems = [
-    ...(stats.diskOk ? [] : ['the journal cannot be written (disk full?): answers go on, recording does not']),
-    ...(stats.sinkUp ? [] : ['the database is away: entries wait in the journal']),
-    ...(stats.sinkLagMs < lateMs ? [] : [`the database is ${Math.round(stats.sinkLagMs / 1000)} s behind`]),
-    ...(dropped > 0 ? [`${dropped} exchanges could not be recorded since the start`] : []),
-    ...(stats.corrupt > 0 ? [`${stats.corrupt} damaged journal records were skipped`] : []),
-  ];
-  return { status: problems.length === 0 ? 'ok' : 'degraded', problems, recording: stats, version };
 }
 
 function listen(server: Server, host: string, port: number): Promise<void> {

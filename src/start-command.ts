@@ -3,10 +3,10 @@ import { setMaxListeners } from 'node:events';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { pino } from 'pino';
 import { wholeNumber, withConfigOption, withHome } from './command.ts';
 import { loadConfig } from './config.ts';
 import { ConfigError } from './errors.ts';
+import { openLog } from './log.ts';
 import { type LoopState, type LoopTurn, type StageName, stageNames, summaryOf } from './loop-turn.ts';
 import { stopSignal } from './serve-command.ts';
 import { homeOwner } from './store/lock.ts';
@@ -102,13 +102,13 @@ async function run(options: Options): Promise<void> {
   const config = await loadConfig(options);
   if (config.world === undefined)
     throw new ConfigError('The loop needs a `world` in pawl.config.ts to practise in; `pawl serve` runs without one.');
-  const log = pino({ level: process.env.PAWL_LOG ?? 'error' }, pino.destination(2));
+  const { log, linesLost } = openLog(process.env.PAWL_LOG ?? 'error');
   const { startAll, nextTurn, demoSettings, engineUpstream, recordedBy } = await import('./start.ts');
   const { runTurn } = await import('./loop.ts');
   const terminal = openTerminal();
   const { paint } = terminal;
   console.log(`Pawl ${version}, agent ${config.agent}`);
-  const started = await startAll({ ...config, world: config.world }, log);
+  const started = await startAll({ ...config, world: config.world }, log, linesLost);
   const { serving, engine, world } = started;
   const line = (name: string, value: string) => console.log(`  ${name.padEnd(12)}${value}`);
   line('gateway', `${serving.url}/v1`);

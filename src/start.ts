@@ -42,11 +42,15 @@ export type Started = {
   close(): Promise<void>;
 };
 
-export async function startAll(config: Config & { world: string }, log: Logger): Promise<Started> {
+export async function startAll(
+  config: Config & { world: string },
+  log: Logger,
+  linesLost?: () => number,
+): Promise<Started> {
   const engine = await startEngine({ log: (line) => log.warn(line) });
   try {
     const upstreams = { ...config.upstreams, [engineUpstream]: { ...upstreamDefaults, baseUrl: `${engine.url}/v1` } };
-    const serving = await serve({ ...config, upstreams }, log);
+    const serving = await serve({ ...config, upstreams }, log, linesLost);
     try {
       const world = await openWorld(config, serving);
       await openDoors(serving.store, config.agent, engine, world);
