@@ -43,6 +43,8 @@ const schema = z
     host: z.string().min(1).default('127.0.0.1'),
     /** Names by which browsers reach this server besides localhost and addresses, e.g. behind a proxy; '*' is any. */
     hosts: z.array(z.string().min(1)).default([]),
+    /** Shows /metrics and the details of /healthz without a token even where others than this machine can reach them. */
+    openDetails: z.boolean().default(false),
     /** 0 takes any free port. */
     port: z.int().min(0).max(65_535).default(4700),
     upstreams: z.record(name, upstream).default({}),
@@ -66,6 +68,8 @@ const schema = z
         attempts: z.int().min(1).max(10).default(3),
         /** Requests in flight beyond this get 503 with Retry-After. */
         maxInFlight: z.int().min(1).max(100_000).default(4096),
+        /** Memory for request bodies in flight and copies of their answers; beyond it callers get 503 with Retry-After. */
+        memoryMb: z.number().positive().max(1_048_576).default(512),
       })
       .prefault({}),
     record: z

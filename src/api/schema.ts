@@ -4,6 +4,7 @@
  */
 import { z } from '@hono/zod-openapi';
 import { consents, origins } from '../collect/trajectory.ts';
+import { endpoints } from '../collect/turn.ts';
 import { scopes } from '../store/keys.ts';
 
 export const maxLimit = 200;
@@ -88,7 +89,7 @@ export const trajectoryPageSchema = z
 export const turnSchema = z
   .object({
     id: z.string(),
-    endpoint: z.enum(['chat', 'completions', 'embeddings']),
+    endpoint: z.enum(endpoints),
     keys: z.array(z.string()),
     startedAt: time,
     firstTokenMs: z.number().nullable(),

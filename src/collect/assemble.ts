@@ -6,6 +6,8 @@
  * Wire facts: OpenAI's chat.completion.chunk; vLLM's `return_token_ids` (prompt ids in the first chunk, then deltas);
  * servers that omit a tool call's index, or give every parallel call index 0.
  */
+import { readMessagesJson, readMessagesStream } from './assemble-messages.ts';
+import { readResponsesJson, readResponsesStream } from './assemble-responses.ts';
 import type { Exchange } from './exchange.ts';
 import { parseSse, type SseEvent } from './sse.ts';
 import type { Choice, Turn, TurnStatus } from './turn.ts';
@@ -18,7 +20,7 @@ export type Assembled = Omit<Turn, 'trajectory' | 'threadKey' | 'redactions'>;
 export const MAX_INDEX = 1024;
 
 export function assemble(exchange: Exchange): Assembled {
-  const answer = exchange.stream ? readStream(exchange) : readJson(exchange);
+  const answer = readAnswer(exchange);
   const { status, error } = outcome(exchange, answer);
   const usage = answer.usage;
   const promptTokenIds = answer.promptTokenIds;
@@ -53,8 +55,26 @@ export function assemble(exchange: Exchange): Assembled {
   };
 }
 
+function readAnswer(exchange: Exchange): Answer {
+  const { endpoint, stream } = exchange;
+  if (endpoint !== 'responses' && endpoint !== 'messages') return stream ? readStream(exchange) : readJson(exchange);
+  const answer = emptyAnswer();
+  const wire = join(exchange.responseChunks);
+  // Servers answer a refused streaming request with a JSON error, some under the stream's content type.
+  const isStream = stream && !wire.trimStart().startsWith('{');
+  if (endpoint === 'responses') (isStream ? readResponsesStream : readResponsesJson)(answer, wire);
+  else (isStream ? readMessagesStream : readMessagesJson)(answer, wire);
+  return answer;
+}
+
+/** The event that says a stream is whole. */
+const lastEvent: Readonly<Partial<Record<Exchange['endpoint'], string>>> = {
+  responses: 'response.completed',
+  messages: 'message_stop',
+};
+
 /** What was read of the answer, and everything that was wrong with it. */
-type Answer = {
+export type Answer = {
   model: string | null;
   choices: Choice[];
   usage: JsonObject | null;
@@ -92,7 +112,7 @@ function outcome(exchange: Exchange, answer: Answer): { status: TurnStatus; erro
   if (exchange.responseTruncated) return { status: 'truncated', error };
   if (!answer.complete) {
     return exchange.stream
-      ? { status: 'truncated', error: error ?? 'The stream ended without [DONE].' }
+      ? { status: 'truncated', error: error ?? `The stream ended without ${lastEvent[exchange.endpoint] ?? '[DONE]'}.` }
       : { status: 'error', error: error ?? 'The upstream answered with a body that is not a JSON object.' };
   }
   if (answer.malformed > 0) return { status: 'error', error };

@@ -4,6 +4,7 @@
  * logprobs spell out the text they belong to, so they go as soon as anything in prompt or answer was replaced.
  */
 import { type Assembled, assemble } from './assemble.ts';
+import { chatMessages } from './chat-form.ts';
 import type { Exchange } from './exchange.ts';
 import { hashedId, readableId } from './person.ts';
 import { redact } from './redact/redact.ts';
@@ -11,6 +12,7 @@ import type { Counts } from './redact/redactor.ts';
 import type { Attachment, Signal } from './signal.ts';
 import type { Threader } from './thread.ts';
 import type { Choice, Turn } from './turn.ts';
+import { isObject } from './untrusted.ts';
 
 export type Made = {
   readonly turn: Turn;
@@ -39,7 +41,7 @@ export function makeTurn(exchange: Exchange, context: MakeContext): Made {
       explicit,
       agent: exchange.agent,
       user,
-      messages: assembled.request.messages,
+      messages: chatMessages(assembled),
       choices: assembled.choices,
       complete: assembled.status === 'ok',
     },
@@ -116,6 +118,9 @@ function withSafeIds(request: Turn['request'], secret: string): Turn['request'] 
     const raw = request[name];
     if (typeof raw === 'string') safe = { ...safe, [name]: hashedId(raw, secret) };
   }
+  const { metadata } = request; // where Anthropic's clients name the user
+  if (isObject(metadata) && typeof metadata.user_id === 'string')
+    safe = { ...safe, metadata: { ...metadata, user_id: hashedId(metadata.user_id, secret) } };
   return safe;
 }
 
