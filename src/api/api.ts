@@ -8,6 +8,7 @@ import type { MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { HTTPException } from 'hono/http-exception';
 import { loadSecret, personId } from '../collect/person.ts';
+import { recordingProblems } from '../collect/recording-problems.ts';
 import { RequestError, StoreError } from '../errors.ts';
 import { newKey } from '../gateway/new-key.ts';
 import { giveConsent, listConsents, readConsent, withdrawConsent } from '../store/consents.ts';
@@ -267,9 +268,7 @@ function routesOf(parts: ApiParts) {
     })
     .openapi(statusRoute, async (c) => {
       const recording = parts.recorder();
-      const dropped = Object.values(recording.dropped).some((count) => count > 0);
-      const lost = dropped || recording.corrupt > 0 || recording.refused > 0;
-      const well = recording.sinkUp && recording.diskOk && !lost;
+      const well = recordingProblems(recording).length === 0;
       const detail = isAdmin(c.req.header('authorization'), parts.adminHash)
         ? { recording, database: await readDatabase(store) }
         : null;
