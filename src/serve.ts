@@ -12,6 +12,7 @@ import type { Logger } from 'pino';
 import { ensureAdminToken } from './api/admin.ts';
 import { createApi } from './api/api.ts';
 import { type Recorder, startRecorder } from './collect/recorder.ts';
+import { recordingProblems } from './collect/recording-problems.ts';
 import { startUpkeep } from './collect/upkeep.ts';
 import type { Config } from './config.ts';
 import { createRoutes, watchRoutes } from './deploy/routes.ts';
@@ -40,8 +41,6 @@ export type Serving = {
 };
 
 const drainMs = 30_000;
-/** A database further behind than this is said to be. */
-const lateMs = 30_000;
 
 export async function serve(config: Config, log: Logger): Promise<Serving> {
   // Little survives a request, so there is little to share out: waking four threads for every collection of young
@@ -170,17 +169,9 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
   }
 }
 
-/** What is wrong with recording, in words; answers go on whatever is said here. */
 function health(recorder: Recorder) {
   const stats = recorder.stats();
-  const dropped = Object.values(stats.dropped).reduce((sum, n) => sum + n, 0);
-  const problems = [
-    ...(stats.diskOk ? [] : ['the journal cannot be written (disk full?): answers go on, recording does not']),
-    ...(stats.sinkUp ? [] : ['the database is away: entries wait in the journal']),
-    ...(stats.sinkLagMs < lateMs ? [] : [`the database is ${Math.round(stats.sinkLagMs / 1000)} s behind`]),
-    ...(dropped > 0 ? [`${dropped} exchanges could not be recorded since the start`] : []),
-    ...(stats.corrupt > 0 ? [`${stats.corrupt} damaged journal records were skipped`] : []),
-  ];
+  const problems = recordingProblems(stats);
   return { status: problems.length === 0 ? 'ok' : 'degraded', problems, recording: stats, version };
 }
 

@@ -2,6 +2,7 @@
 import type { OpenSink } from '../collect/sink.ts';
 import { runningEmbedded } from './embedded.ts';
 import { giveWay } from './give-way.ts';
+import { recording } from './limits.ts';
 import { connectStore } from './postgres.ts';
 import { writeLines } from './record.ts';
 
@@ -15,7 +16,11 @@ order by started_at desc limit 20000`;
 export const openSink: OpenSink = async ({ home, databaseUrl }) => {
   if (databaseUrl === null) throw new Error('The recorder was started without the address of a database.');
   const isOurs = runningEmbedded(home) === databaseUrl;
-  const store = await connectStore(databaseUrl, { poolSize: 2, ...(isOurs ? { onConnect: giveWay } : {}) });
+  const store = await connectStore(databaseUrl, {
+    poolSize: 2,
+    limits: recording,
+    ...(isOurs ? { onConnect: giveWay } : {}),
+  });
   return {
     write: (lines) => writeLines(store, lines),
     threads: async (since) => {
@@ -25,5 +30,9 @@ export const openSink: OpenSink = async ({ home, databaseUrl }) => {
       return rows.map((row) => ({ ...row, at: Number(row.at) })).reverse();
     },
     close: () => store.close(),
+    destroy: () => {
+      store.cut();
+      void store.close();
+    },
   };
 };
