@@ -3,7 +3,6 @@
  * message at a time, gives way between exchanges so that disk and database work goes on, and reports progress back every
  * few milliseconds. Started by recorder.ts through recorder-boot.js; nothing else imports it.
  */
-import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { type Exchange, exchangeBytes, unpackExchanges } from './exchange.ts';
@@ -25,6 +24,7 @@ import { openSegment } from './segments.ts';
 import type { JournalEntry } from './signal.ts';
 import type { OpenSink, Sink } from './sink.ts';
 import { createThreader, type ThreadPoint } from './thread.ts';
+import { createYielding } from './yielding.ts';
 import type { Turn } from './turn.ts';
 import { uuidv7 } from './uuid.ts';
 
@@ -32,8 +32,6 @@ import { uuidv7 } from './uuid.ts';
 const SLICE_MS = 5;
 /** Also a sign of life. */
 const REPORT_MS = 250;
-/** Answering comes first: where processors are short, recording waits in its queue. */
-const NICENESS = 10;
 /** Acknowledgements wait this long for company: each one interrupts the thread that answers requests. */
 const ACKNOWLEDGE_MS = 10;
 const THREAD_MEMORY_MS = 60 * 60 * 1000;
@@ -48,9 +46,6 @@ const options = workerData as WorkerData;
 const port = parentPort;
 if (port === null) throw new Error('recorder-worker.ts runs as a worker thread of recorder.ts, not by itself.');
 const post = (message: FromWorker) => port.postMessage(message);
-
-// On Linux priority belongs to the thread; elsewhere it would slow the whole process.
-if (process.platform === 'linux') setPriority(NICENESS);
 
 const journal = await openJournal({
   folder: join(options.home, 'journal'),
@@ -83,6 +78,7 @@ let contentDropped = 0;
 
 const inbox: Exchange[] = [];
 let working = false;
+let taken = 0;
 let unfinished = 0; // appends and exchanges not settled yet
 const finishedSince = { exchanges: 0, bytes: 0 };
 let reporting = false;
@@ -112,7 +108,11 @@ port.on('message', (message: ToWorker) => {
       message satisfies never;
   }
 });
-const timer = setInterval(report, REPORT_MS);
+const yielding = createYielding();
+const timer = setInterval(() => {
+  yielding.look(taken, Date.now());
+  report();
+}, REPORT_MS);
 // Waited for before the first exchange comes, not by it: what waits here would be lost with the process.
 await Promise.race([threadsKnown, new Promise<void>((resolve) => setTimeout(resolve, SEED_MS).unref())]);
 post({ kind: 'ready' });
@@ -133,6 +133,7 @@ async function work(): Promise<void> {
 }
 
 function take(exchange: Exchange): void {
+  taken++;
   const bytes = exchangeBytes(exchange);
   let payload: string;
   try {
