@@ -214,6 +214,7 @@ export const recordingSchema = z
     redactions: z.record(z.string(), z.int()),
     tokensDropped: count,
     contentDropped: count,
+    found: z.array(z.string()).readonly().openapi({ description: 'What was odd about the journal at the start.' }),
   })
   .openapi('Recording', { description: 'Where exchanges are on their way to the database, and what was lost.' });
 
