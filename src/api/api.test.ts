@@ -31,6 +31,7 @@ const well: shape.Recording = {
   redactions: {},
   tokensDropped: 0,
   contentDropped: 0,
+  unfit: 0,
 };
 
 let home: string;

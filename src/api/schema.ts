@@ -210,6 +210,7 @@ export const recordingSchema = z
     redactions: z.record(z.string(), z.int()),
     tokensDropped: count,
     contentDropped: count,
+    unfit: count,
   })
   .openapi('Recording', { description: 'Where exchanges are on their way to the database, and what was lost.' });
 

@@ -89,14 +89,16 @@ export function createThreader(options: ThreaderOptions): Threader {
       let found: Point[] = []; // the point under the same instructions first, if there is one
       for (const message of turn.messages) {
         if (isInstruction(message)) {
-          instructions += normalise(message);
+          instructions = digest(instructions + normalise(message));
           system = ''; // to be made when it is needed
           continue;
         }
-        said += normalise(message);
         // Only an answer can be a point; the last match is the longest.
-        if (!isObject(message) || message.role !== 'assistant') continue;
-        said = digest(said);
+        if (!isObject(message) || message.role !== 'assistant') {
+          said += normalise(message);
+          continue;
+        }
+        said = linkOf(digest(said), message);
         system ||= digestOf(instructions);
         const live = threadKeys(said, system)
           .map((key) => points.get(key))
@@ -106,7 +108,8 @@ export function createThreader(options: ThreaderOptions): Threader {
       const joined = turn.explicit ?? found[0]?.open[0];
       const trajectory = joined ?? newId();
       system ||= digestOf(instructions);
-      const keys = turn.choices.map((choice) => threadKeys(digest(said + normalise(choice.message)), system));
+      const asked = turn.choices.length === 0 ? '' : digest(said); // once: what was said may be long, the choices many
+      const keys = turn.choices.map((choice) => threadKeys(linkOf(asked, choice.message), system));
       if (keys.length > 0) {
         if (turn.complete) for (const point of found) point.open = point.open.filter((id) => id !== trajectory);
         for (const key of new Set(keys.flat())) opened(key, trajectory, at, joined !== undefined);
@@ -131,6 +134,9 @@ export function createThreader(options: ThreaderOptions): Threader {
 function threadKeys(link: string, system: string): string[] {
   return system === '' ? [link] : [digest(link + system), link];
 }
+
+/** The link of an answer to what was said before it. */
+const linkOf = (asked: string, answer: unknown): string => digest(asked + normalise(answer));
 
 function isInstruction(message: unknown): boolean {
   return isObject(message) && (message.role === 'system' || message.role === 'developer');

@@ -324,7 +324,7 @@ class Attempt implements Dispatcher.DispatchHandler {
         const message = `${answered}${text.trim() === '' ? '' : `: ${text.trim().slice(0, 300)}`}`;
         sendError(response, status, 'upstream_error', message, target.answerHeaders);
       }
-      return { status, error: text.slice(0, 2000) || `status ${status}` };
+      return { status, error: text || `status ${status}` }; // make-turn.ts redacts it, then cuts it
     };
     if (isRetryable(status) || target.replaceable)
       of.failed({ kind: 'status', status, retryAfter: one(headers['retry-after']) }, answered, pass);
