@@ -32,6 +32,7 @@ const well: shape.Recording = {
   tokensDropped: 0,
   contentDropped: 0,
   found: [],
+  unfit: 0,
 };
 
 const secret = 's'.repeat(32);

@@ -215,6 +215,7 @@ export const recordingSchema = z
     tokensDropped: count,
     contentDropped: count,
     found: z.array(z.string()).readonly().openapi({ description: 'What was odd about the journal at the start.' }),
+    unfit: count,
   })
   .openapi('Recording', { description: 'Where exchanges are on their way to the database, and what was lost.' });
 

@@ -187,11 +187,11 @@ function readEnvelope(answer: Answer, body: JsonObject): void {
 /** OpenAI's `{error: {message}}`, plain `{error: "…"}`, and `{object: "error", message}` of older vLLM servers. */
 function errorMessage(body: JsonObject): string | null {
   const error = body.error;
-  if (typeof error === 'string' && error !== '') return error.slice(0, 4000);
+  if (typeof error === 'string' && error !== '') return error;
   if (isObject(error)) {
-    return typeof error.message === 'string' ? error.message.slice(0, 4000) : JSON.stringify(error).slice(0, 4000);
+    return typeof error.message === 'string' ? error.message : JSON.stringify(error);
   }
-  if (body.object === 'error' && typeof body.message === 'string') return body.message.slice(0, 4000);
+  if (body.object === 'error' && typeof body.message === 'string') return body.message;
   return null;
 }
 
@@ -239,7 +239,7 @@ function readStream(exchange: Exchange): Answer {
     }
     const bodies = eventBodies(event.data, answer, open && position === events.length - 1);
     for (const body of bodies) {
-      if (event.event === 'error') answer.error ??= errorMessage(body) ?? JSON.stringify(body).slice(0, 4000);
+      if (event.event === 'error') answer.error ??= errorMessage(body) ?? JSON.stringify(body);
       readEnvelope(answer, body);
       if (!Array.isArray(body.choices)) continue;
       body.choices.forEach((raw: unknown, place: number) => {
@@ -365,10 +365,21 @@ function mergeField(target: JsonObject, key: string, value: unknown): void {
     else if (value !== '') target[key] = value;
   } else if (Array.isArray(value)) {
     // Lists such as reasoning_details and annotations arrive in pieces.
-    if (Array.isArray(before)) for (const item of value) before.push(item);
+    if (Array.isArray(before)) for (const item of value) pushPart(before, item);
     else target[key] = value;
   } else if (value !== null || before === undefined) target[key] = value;
 }
+
+/** A part that goes on with the text of the one before is joined to it: an address must not lie in two pieces. */
+function pushPart(parts: unknown[], part: unknown): void {
+  const last = parts.at(-1);
+  const goesOn = isObject(last) && isObject(part) && last.type === part.type && last.index === part.index;
+  const others = goesOn ? Object.keys(part).filter((key) => !partLabels.has(key)) : [];
+  if (goesOn && others.length === 1 && typeof part[others[0]!] === 'string' && typeof last[others[0]!] === 'string')
+    mergeString(last, others[0]!, part[others[0]!] as string);
+  else parts.push(part);
+}
+const partLabels = new Set(['type', 'index', 'id', 'format']);
 
 function mergeString(target: JsonObject, key: string, value: string): void {
   const before = target[key];

@@ -75,6 +75,7 @@ const redactions: Record<string, number> = {};
 let journalled = 0;
 let tokensDropped = 0;
 let contentDropped = 0;
+let unfit = 0;
 
 const inbox: Exchange[] = [];
 let working = false;
@@ -141,6 +142,7 @@ function take(exchange: Exchange): void {
     for (const [kind, n] of Object.entries(made.turn.redactions)) redactions[kind] = (redactions[kind] ?? 0) + n;
     if (made.tokensDropped) tokensDropped++;
     if (made.contentDropped) contentDropped++;
+    unfit += made.unfit;
     payload = encodeLine({ kind: 'turn', turn: made.turn });
   } catch (error) {
     // No content in the message: it has not been redacted.
@@ -285,6 +287,7 @@ function counts(): WorkerCounts {
     redactions,
     tokensDropped,
     contentDropped,
+    unfit,
     corrupt,
     refused,
     sinkLagMs: lagMs,

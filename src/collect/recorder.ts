@@ -30,8 +30,10 @@ export type RecorderStats = {
   readonly redactions: Readonly<Record<string, number>>;
   /** Turns whose exact token ids were left out because their text was redacted. */
   readonly tokensDropped: number;
-  /** Turns kept without content because redaction failed. */
+  /** Turns kept without content because redaction failed or would have taken too long. */
   readonly contentDropped: number;
+  /** Values that no column holds and fields too large to be read back: made fit or left out of their turns. */
+  readonly unfit: number;
   /** Damaged places skipped in the journal. */
   readonly corrupt: number;
   /** Entries the database refused for good (journal/rejected.jsonl). */
@@ -263,6 +265,7 @@ export function noCounts(): WorkerCounts {
     redactions: {},
     tokensDropped: 0,
     contentDropped: 0,
+    unfit: 0,
     corrupt: 0,
     refused: 0,
     sinkLagMs: 0,
@@ -285,6 +288,7 @@ function addCounts(a: WorkerCounts, b: WorkerCounts): WorkerCounts {
     redactions,
     tokensDropped: a.tokensDropped + b.tokensDropped,
     contentDropped: a.contentDropped + b.contentDropped,
+    unfit: a.unfit + b.unfit,
     corrupt: a.corrupt + b.corrupt,
     refused: a.refused + b.refused,
   };

@@ -290,8 +290,7 @@ class Attempt implements Dispatcher.DispatchHandler {
         const message = `${answered}${text.trim() === '' ? '' : `: ${text.trim().slice(0, 300)}`}`;
         of.say(status, 'upstream_error', message);
       }
-      // Uncut: half a card number would no longer be recognised as one.
-      return { status, error: text || `status ${status}` };
+      return { status, error: text || `status ${status}` }; // make-turn.ts redacts it, then cuts it
     };
     if (isRetryable(status) || target.replaceable)
       of.failed({ kind: 'status', status, retryAfter: one(headers['retry-after']) }, answered, pass);
