@@ -13,7 +13,7 @@ import { request } from 'undici';
 import { readBacklog } from './collect/backlog.ts';
 import { type Config, loadConfig } from './config.ts';
 import { runningEmbedded } from './store/embedded.ts';
-import { homeOwner } from './store/lock.ts';
+import { homeHolder } from './store/lock.ts';
 import { planMigrations, readMigrations } from './store/migrate.ts';
 import { shownUrl } from './store/postgres.ts';
 import { oneLine, openTerminal, type Terminal } from './terminal.ts';
@@ -290,19 +290,27 @@ const isOpen = (host: string, port: number): Promise<boolean> =>
     socket.once('timeout', () => done(false));
   });
 
-async function checkPort(config: Config, owner: number | null): Promise<Check> {
+type Holder = ReturnType<typeof homeHolder>;
+
+async function checkPort(config: Config, holder: Holder): Promise<Check> {
   const name = 'port';
   if (config.port === 0) return ok(name, 'any free one');
   const host = ['0.0.0.0', '::'].includes(config.host) ? '127.0.0.1' : config.host;
   const shown = `${host.includes(':') ? `[${host}]` : host}:${config.port}`;
   if (!(await isOpen(host, config.port)))
-    return owner === null
+    return holder === null
       ? ok(name, `${shown} is free`)
-      : warn(name, `Pawl runs as process ${owner} and does not answer at ${shown}`, 'It may be on another port.');
+      : warn(name, `Pawl runs as process ${holder.pid} and does not answer at ${shown}`, 'It may be on another port.');
   try {
     const answer = await request(`http://${shown}/healthz`, { headersTimeout: 3000, bodyTimeout: 3000 });
-    const health = (await answer.body.json()) as { status?: string; problems?: unknown; version?: string };
+    const health = (await answer.body.json()) as Record<'status' | 'version' | 'instance' | 'problems', unknown>;
     if (typeof health.version !== 'string' || typeof health.status !== 'string') throw new Error('not Pawl');
+    if (health.instance !== holder?.instance)
+      return fail(
+        name,
+        `${shown} is taken by another Pawl (${health.version}), whose home is not ${config.home}`,
+        'Set PAWL_PORT to another port, or PAWL_HOME to the folder of that Pawl.',
+      );
     const problems = Array.isArray(health.problems) ? health.problems.map(String) : [];
     return problems.length === 0
       ? ok(name, `Pawl ${health.version} answers at ${shown}`)
@@ -337,13 +345,13 @@ export async function diagnose(
   } catch (error) {
     return [...out, fail('settings', reason(error), 'Correct the settings; the other checks need them.')];
   }
-  const owner = existsSync(config.home) ? homeOwner(config.home) : null;
+  const holder = existsSync(config.home) ? homeHolder(config.home) : null;
   out.push(...(await guarded('home', () => checkHome(config))));
-  out.push(ok('process', owner === null ? 'no Pawl is running in this home' : `Pawl runs as process ${owner}`));
+  out.push(ok('process', holder === null ? 'no Pawl is running in this home' : `Pawl runs as process ${holder.pid}`));
   out.push(...(await guarded('database', () => checkDatabase(config))));
-  out.push(...(await guarded('journal', () => checkJournal(config, owner !== null))));
+  out.push(...(await guarded('journal', () => checkJournal(config, holder !== null))));
   out.push(...(await guarded('upstreams', () => checkUpstreams(config))));
-  out.push(...(await guarded('port', () => checkPort(config, owner))));
+  out.push(...(await guarded('port', () => checkPort(config, holder))));
   return out;
 }
 
