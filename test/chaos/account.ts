@@ -28,11 +28,16 @@ export type Evidence = {
   readonly turnsOf: ReadonlyMap<string, number>;
   /** Rows by signal, as `signalKey` names it. */
   readonly signals: ReadonlyMap<string, number>;
-  /** Trajectories whose sums differ from those over their turns. */
-  readonly uneven: readonly string[];
+  /** Trajectories whose sums differ from those over their turns, and how. */
+  readonly uneven: ReadonlyMap<string, string>;
+  /** Turns that took less than no time, or ten minutes. */
+  readonly odd: ReadonlyMap<string, string>;
 };
 
 export const signalKey = (kind: 'vote' | 'outcome', trajectory: string): string => `${kind} ${trajectory}`;
+
+/** An id that is not as it must be, and where in the run to look for the cause. */
+export type Wrong = { readonly id: string; readonly where: string };
 
 export type Account = {
   readonly byKind: Readonly<
@@ -42,12 +47,14 @@ export type Account = {
   readonly killed: number;
   readonly destroyed: number;
   readonly counted: number;
-  readonly lostAcknowledged: readonly string[];
-  readonly doubled: readonly string[];
-  readonly uncounted: readonly string[];
-  readonly own5xx: readonly string[];
+  readonly lostAcknowledged: readonly Wrong[];
+  readonly doubled: readonly Wrong[];
+  readonly uncounted: readonly Wrong[];
+  readonly own5xx: readonly Wrong[];
   /** Calls without a whole answer that no fault explains. */
-  readonly unanswered: readonly string[];
+  readonly unanswered: readonly Wrong[];
+  /** Turns whose measured time cannot be. */
+  readonly odd: readonly Wrong[];
   readonly maxUnrecordedMs: number;
 };
 
@@ -77,7 +84,8 @@ export function account(ledger: Ledger, evidence: Evidence, windowMs = 1000): Ac
       if (call.status === 200) maxUnrecordedMs = Math.max(maxUnrecordedMs, age);
     }
   }
-  const uncounted = [...missing].flatMap(([life, calls]) => calls.slice(life?.counted ?? 0).map(({ id }) => id));
+  const wrong = (sent: Sent): Wrong => ({ id: sent.id, where: whereIn(ledger, sent) });
+  const uncounted = [...missing].flatMap(([life, calls]) => calls.slice(life?.counted ?? 0).map(wrong));
 
   const acknowledged = ledger.sent.filter((sent) => isSignal(sent) && sent.status === 202);
   const row = (kind: Kind) => {
@@ -91,14 +99,15 @@ export function account(ledger: Ledger, evidence: Evidence, windowMs = 1000): Ac
     killed,
     destroyed: ledger.sent.filter((sent) => isDestroyed(sent) && !isRecorded(sent)).length,
     counted: ledger.lives.reduce((sum, life) => sum + life.counted, 0),
-    lostAcknowledged: acknowledged.filter((sent) => !isRecorded(sent) && !isDestroyed(sent)).map(({ id }) => id),
+    lostAcknowledged: acknowledged.filter((sent) => !isRecorded(sent) && !isDestroyed(sent)).map(wrong),
     doubled: doubledIn(ledger, evidence),
     uncounted,
-    own5xx: ledger.sent.filter((sent) => isOwn5xx(sent, ledger.broken)).map(({ id }) => id),
+    own5xx: ledger.sent.filter((sent) => isOwn5xx(sent, ledger.broken)).map(wrong),
     unanswered: ledger.sent
       .filter((sent) => sent.endedAt !== null && sent.status === 0 && !sent.provoked)
       .filter((sent) => !isExcused(sent, ledger.broken, ['away', 'upstream']))
-      .map(({ id }) => id),
+      .map(wrong),
+    odd: [...evidence.odd].map(([id, where]) => ({ id, where })),
     maxUnrecordedMs,
   };
 }
@@ -113,12 +122,27 @@ function ageAtKill({ end, endedAt }: Life, call: Sent): number | null {
   return Math.max(0, endedAt - (call.endedAt ?? endedAt));
 }
 
-function doubledIn({ sent }: Ledger, { turns, turnsOf, signals, uneven }: Evidence): string[] {
+/** The faults around an answer, and how the life ended in which it was given. */
+function whereIn({ broken, lives }: Ledger, sent: Sent): string {
+  const at = sent.endedAt ?? sent.sentAt;
+  const before = broken.findLast(({ from }) => from <= at);
+  const after = broken.find(({ from }) => from > at);
+  const life = lifeOf(lives, sent);
+  const status = sent.status >= 500 ? `${sent.status} ${sent.code ?? ''}, ` : '';
+  return `${status}after ${before?.fault ?? 'the start'}${before?.detail ? ` (${before.detail})` : ''}, before ${
+    after?.fault ?? 'the end'
+  }, in life ${life === null ? 0 : lives.indexOf(life) + 1} of ${lives.length}, ${life?.end ?? ''}`;
+}
+
+function doubledIn({ sent }: Ledger, { turns, turnsOf, signals, uneven }: Evidence): Wrong[] {
   const calls = new Map<string, number>();
   for (const one of sent) if (!isSignal(one)) calls.set(one.trajectory, (calls.get(one.trajectory) ?? 0) + 1);
-  const many = (rows: ReadonlyMap<string, number>) => [...rows].filter(([, n]) => n > 1).map(([id]) => id);
-  const surplus = [...calls].filter(([id, n]) => (turnsOf.get(id) ?? 0) > n).map(([id]) => id);
-  return [...new Set([...many(turns), ...many(signals), ...surplus, ...uneven])];
+  const many = (rows: ReadonlyMap<string, number>): Wrong[] =>
+    [...rows].filter(([, n]) => n > 1).map(([id, n]) => ({ id, where: `${n} rows` }));
+  const surplus = [...calls]
+    .filter(([id, n]) => (turnsOf.get(id) ?? 0) > n)
+    .map(([id, n]) => ({ id, where: `${turnsOf.get(id)} turns of ${n} calls` }));
+  return [...many(turns), ...many(signals), ...surplus, ...[...uneven].map(([id, where]) => ({ id, where }))];
 }
 
 /** What could explain an answer with this status and code; empty: nothing may. */
@@ -145,7 +169,7 @@ function isExcused({ sentAt, endedAt }: Sent, broken: readonly Broken[], by: rea
 /** One account of several runs, each with a database of its own. */
 export function total(accounts: readonly Account[]): Account {
   const add = (pick: (one: Account) => number) => accounts.reduce((sum, one) => sum + pick(one), 0);
-  const join = (pick: (one: Account) => readonly string[]) => accounts.flatMap((one) => [...pick(one)]);
+  const join = (pick: (one: Account) => readonly Wrong[]) => accounts.flatMap((one) => [...pick(one)]);
   const row = (kind: Kind) => ({
     sent: add((one) => one.byKind[kind].sent),
     answered: add((one) => one.byKind[kind].answered),
@@ -162,6 +186,7 @@ export function total(accounts: readonly Account[]): Account {
     uncounted: join((one) => one.uncounted),
     own5xx: join((one) => one.own5xx),
     unanswered: join((one) => one.unanswered),
+    odd: join((one) => one.odd),
     maxUnrecordedMs: Math.max(0, ...accounts.map((one) => one.maxUnrecordedMs)),
   };
 }

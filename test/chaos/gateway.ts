@@ -24,6 +24,7 @@ const lateMs = 2_000;
 type Health = {
   readonly recording: {
     readonly queueDepth: number;
+    readonly journalled: number;
     readonly sinkLagMs: number;
     readonly sinkUp: boolean;
     readonly dropped: Readonly<Record<string, number>>;
@@ -46,6 +47,8 @@ export type ChaosGateway = {
   /** Resolves when it answers. One that never will is killed and begun again. */
   up(): Promise<void>;
   signal(name: NodeJS.Signals): void;
+  /** Resolves when the recorder has nothing old in its queue; false when that does not come about. */
+  journals(limitMs: number): Promise<boolean>;
   /** Resolves when the database takes what comes in; false when that does not come about. */
   writes(limitMs: number): Promise<boolean>;
   /** Resolves when everything it has is in the database; false when that does not come about. */
@@ -185,6 +188,18 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
     return false;
   }
 
+  /** Exchanges handed over come back as journalled: what was queued at one look is done with at the next. */
+  async function journals(limitMs: number): Promise<boolean> {
+    const done = ({ journalled, dropped }: Health['recording']) =>
+      journalled + Object.values(dropped).reduce((sum, n) => sum + n, 0);
+    for (let until = now() + limitMs, before = (await scrape())?.recording; now() < until; await sleep(50)) {
+      const seen = (await scrape())?.recording;
+      if (before !== undefined && seen !== undefined && done(seen) >= done(before) + before.queueDepth) return true;
+      before ??= seen;
+    }
+    return false;
+  }
+
   const gateway: ChaosGateway = {
     origin,
     key: '',
@@ -198,6 +213,7 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
       await put('SIGTERM', 'asked');
     },
     begin() {
+      if (alive()) return;
       starting ??= start().finally(() => {
         starting = null;
       });
@@ -218,6 +234,7 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
     signal(name) {
       if (alive()) child?.kill(name);
     },
+    journals,
     writes: (limitMs) => stays(limitMs, ({ sinkUp, sinkLagMs }) => sinkUp && sinkLagMs < lateMs),
     drained: (limitMs) =>
       stays(limitMs, ({ sinkUp, queueDepth, sinkLagMs }) => sinkUp && queueDepth === 0 && sinkLagMs === 0),

@@ -3,7 +3,6 @@ import { parseArgs } from 'node:util';
 import { faults } from './faults.ts';
 import { failures, figures, table } from './print.ts';
 import { runChaos } from './run.ts';
-import { printStep, schedule } from './schedule.ts';
 import type { DatabaseKind } from './stage.ts';
 
 const help = `usage: npm run chaos -- [options]
@@ -17,7 +16,6 @@ docs/chaos.md says what the figures mean. Ends with 1 when something was lost, d
   --database <d>    embedded, external, or both, one half each (default both)
   --only <names>    these faults alone, separated by commas
   --pace <n>        factor on the time that faults stay and pauses last (default 1)
-  --schedule        print the first hundred steps of the seed and end
   --list            print all faults and end`;
 
 const { values: options } = parseArgs({
@@ -28,7 +26,6 @@ const { values: options } = parseArgs({
     database: { type: 'string', default: 'both' },
     only: { type: 'string', default: '' },
     pace: { type: 'string', default: '1' },
-    schedule: { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   },
@@ -61,15 +58,12 @@ if (options.help) console.log(help);
 else if (options.list)
   for (const { name, does, heals, costs } of chosen)
     console.log(`${name}\n  does   ${does}\n  heals  ${heals}\n  costs  ${costs}`);
-else if (options.schedule) {
-  const steps = schedule(seed, chosen, positive('pace'));
-  for (let i = 0; i < 100; i++) console.log(printStep(steps.next().value));
-} else await run();
+else await run();
 
 async function run(): Promise<void> {
   const [minutes, rate, pace] = [positive('minutes'), positive('rate'), positive('pace')];
   const stop = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => {
       console.log('Stopping: taking everything down.');
       stop.abort();

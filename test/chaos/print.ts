@@ -1,4 +1,5 @@
 /** A run's result in words and numbers. */
+import type { Wrong } from './account.ts';
 import type { Result } from './run.ts';
 
 /** The bars a run is held to; `max_unrecorded_ms` is judged only at the rate it is stated for. */
@@ -20,14 +21,24 @@ export function figures({ account, faults }: Result) {
 /** Sentences about what is not as it must be; none: the run is good. */
 export function failures(result: Result, rate: number): string[] {
   const { account, findings } = result;
-  const some = (ids: readonly string[], what: string) =>
-    ids.length === 0 ? [] : [`${ids.length} ${what}: ${ids.slice(0, 5).join(', ')}${ids.length > 5 ? ', …' : ''}`];
+  const some = (all: readonly Wrong[], what: string) => {
+    const byPlace = new Map<string, string[]>();
+    for (const { id, where } of all) byPlace.set(where, [...(byPlace.get(where) ?? []), id]);
+    return [...byPlace].map(
+      ([where, ids]) => `${ids.length} ${what} ${where}: ${ids.slice(0, 3).join(', ')}${ids.length > 3 ? ', …' : ''}`,
+    );
+  };
   return [
     ...some(account.lostAcknowledged, 'acknowledged and lost'),
     ...some(account.doubled, 'doubled'),
     ...some(account.uncounted, 'answered, neither recorded nor counted'),
     ...some(account.own5xx, '5xx of Pawl’s own'),
     ...some(account.unanswered, 'without an answer and without a cause'),
+    ...(account.odd.length === 0
+      ? []
+      : [
+          `${account.odd.length} turns took a time that cannot be, e.g. ${account.odd[0]!.where}: ${account.odd[0]!.id}`,
+        ]),
     ...(rate >= statedRate && account.maxUnrecordedMs > maxUnrecordedMs
       ? [`an answer was unrecorded for ${Math.round(account.maxUnrecordedMs)} ms; at most ${maxUnrecordedMs}`]
       : []),
@@ -52,6 +63,7 @@ export function table(result: Result): string {
     line('doubled', account.doubled.length),
     line('5xx of Pawl’s own', account.own5xx.length),
     line('no answer and no cause', account.unanswered.length),
+    line('turns with impossible times', account.odd.length),
     line('oldest answer lost in a kill', `${Math.round(account.maxUnrecordedMs)} ms`),
     '',
     ...Object.entries(lives).map(([end, n]) => line(`lives of the gateway: ${end}`, n)),

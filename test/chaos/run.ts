@@ -21,6 +21,8 @@ export type RunOptions = {
   readonly databases: readonly DatabaseKind[];
   readonly faults?: readonly Fault[];
   readonly pace?: number;
+  /** How long before a kill -9 an answer may be lost to it. */
+  readonly windowMs?: number;
   readonly say: (line: string) => void;
   /** Ends the run early, without an account. */
   readonly signal: AbortSignal;
@@ -35,6 +37,7 @@ export type Result = {
 };
 
 const drainMs = 180_000;
+const recorderMs = 60_000;
 
 export async function runChaos(options: RunOptions): Promise<Result> {
   const ledgers: Ledger[] = [];
@@ -43,7 +46,7 @@ export async function runChaos(options: RunOptions): Promise<Result> {
     const ledger = newLedger();
     const evidence = await half(kind, ledger, options);
     ledgers.push(ledger);
-    accounts.push(account(ledger, evidence));
+    accounts.push(account(ledger, evidence, options.windowMs));
   }
   const broken = ledgers.flatMap((ledger) => ledger.broken);
   return {
@@ -103,14 +106,19 @@ async function takeStep(stage: Stage, step: Step, { seed, say, signal }: RunOpti
   const began = now();
   const on = await inject(stage, step.fault, dice);
   const { meanwhile } = step;
-  await sleep(Math.min(step.holdMs, meanwhile?.afterMs ?? step.holdMs), undefined, { signal });
-  if (meanwhile !== null) {
-    const second = await inject(stage, meanwhile.fault, dice);
-    await sleep(meanwhile.holdMs, undefined, { signal });
-    await second.heal();
-  }
+  await sleep(meanwhile?.afterMs ?? step.holdMs, undefined, { signal });
+  const second = meanwhile === null ? null : await inject(stage, meanwhile.fault, dice);
+  if (meanwhile !== null) await sleep(meanwhile.holdMs, undefined, { signal });
+  // The first goes before the second, so that a gateway may end, or begin, while what it needs is away and comes back.
   await on.heal();
+  await second?.heal();
   await gateway.up();
+  if (!(await gateway.journals(recorderMs)))
+    ledger.findings.push({
+      at: now(),
+      during: step.fault.name,
+      what: `nothing was recorded for ${recorderMs / 1000} s afterwards`,
+    });
   for (const broken of ledger.broken) broken.to ??= now();
   const details = ledger.broken.filter(({ from }) => from >= began).map(({ detail }) => detail);
   const shown = details.filter((detail) => detail !== '').join('; ');

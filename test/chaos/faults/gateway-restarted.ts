@@ -10,8 +10,13 @@ export const gatewayRestarted: Fault = {
   excuses: ['away'],
   unable: always,
   async inject({ gateway }) {
-    await gateway.end();
-    gateway.begin();
-    return { detail: '', heal: () => {} };
+    const ended = gateway.end();
+    return {
+      detail: '',
+      async heal() {
+        await ended;
+        gateway.begin();
+      },
+    };
   },
 };

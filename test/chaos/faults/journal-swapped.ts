@@ -15,7 +15,8 @@ export const journalSwapped: Fault = {
   async inject(stage) {
     // A recorder that starts again begins a segment of its own.
     stage.gateway.signal('SIGUSR2');
-    await sleep(700);
+    await sleep(500);
+    await stage.gateway.journals(20_000);
     const detail = await withRecordsWaiting(stage, () => {
       const [older, newer] = segmentsIn(stage.journal).slice(-2);
       if (older === undefined || newer === undefined) return 'only one segment';
