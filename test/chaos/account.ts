@@ -145,9 +145,12 @@ function doubledIn({ sent }: Ledger, { turns, turnsOf, signals, uneven }: Eviden
   return [...many(turns), ...many(signals), ...surplus, ...[...uneven].map(([id, where]) => ({ id, where }))];
 }
 
+/** 503 with Retry-After, by Pawl's code; any other is a matter of more requests than fit. */
+const backPressure: Readonly<Record<string, Excuse>> = { not_recorded: 'not-recorded', starting: 'away' };
+
 /** What could explain an answer with this status and code; empty: nothing may. */
 function excusesFor({ status, code, retryAfter }: Sent): readonly Excuse[] {
-  if (status === 503 && retryAfter) return code === 'not_recorded' ? ['not-recorded'] : ['overload'];
+  if (status === 503 && retryAfter) return [backPressure[code ?? ''] ?? 'overload'];
   // Without one of Pawl's own codes it is the upstream's answer, passed on.
   return code === null || code.startsWith('upstream_') ? ['upstream'] : [];
 }

@@ -106,7 +106,8 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
   async function health(): Promise<Health | null> {
     try {
       const answer = await pool.request({ method: 'GET', path: '/healthz' });
-      return (await answer.body.json()) as Health;
+      const said = (await answer.body.json()) as Partial<Health>;
+      return said.recording === undefined ? null : (said as Health); // without figures it is still starting
     } catch {
       return null;
     }
