@@ -222,7 +222,10 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
     async up() {
       for (let since = now(); !closed; ) {
         if (starting === null && !alive()) gateway.begin();
-        await starting;
+        if (starting !== null) {
+          await starting;
+          since = now();
+        }
         if ((await health()) !== null) return;
         if (alive() && now() - since > answerLimitMs) {
           find(`the gateway did not answer for ${answerLimitMs / 1000} s`);

@@ -54,6 +54,8 @@ export function startLoad({ ledger, origin, key, rate, random, prefix }: LoadOpt
   let count = 0;
   let inFlight = 0;
   let running = true;
+  /** Nobody listens: one in ten goes on trying, so that the machine belongs to the start. */
+  let away = false;
   /** Answered trajectories that may get another call, a vote, an outcome. */
   const going: { trajectory: string; calls: number }[] = [];
   const unjudged: Record<'vote' | 'outcome', string[]> = { vote: [], outcome: [] };
@@ -74,8 +76,10 @@ export function startLoad({ ledger, origin, key, rate, random, prefix }: LoadOpt
       const turn = answer.headers['x-pawl-turn'];
       if (typeof turn === 'string') sent.record = turn;
       seen = { status: answer.statusCode, text: await answer.body.text(), headers: answer.headers };
-    } catch {
+      away = false;
+    } catch (error) {
       // No whole answer: status 0.
+      if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') away = true;
     }
     inFlight--;
     sent.endedAt = now();
@@ -128,7 +132,7 @@ export function startLoad({ ledger, origin, key, rate, random, prefix }: LoadOpt
   }
 
   function send(): void {
-    if (inFlight >= mostInFlight) return;
+    if (inFlight >= mostInFlight || (away && !random.chance(0.1))) return;
     const kind = random.weighted(kinds);
     if (kind === 'call' || kind === 'stream') void converse(kind);
     else {
