@@ -7,11 +7,12 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
-import { loadSecret, personId } from './collect/person.ts';
+import { readableId, typedUser } from './collect/person.ts';
 import { type Config, loadConfig } from './config.ts';
 import { BoundaryError, ConfigError } from './errors.ts';
 import { homeOwner } from './store/lock.ts';
 import { openStore, type Store } from './store/postgres.ts';
+import { installationSecret } from './store/secret.ts';
 import { openTerminal, plain, type Terminal } from './terminal.ts';
 
 export type CommonOptions = { readonly config?: string; readonly json?: boolean };
@@ -20,8 +21,12 @@ export type Opened = {
   readonly config: Config;
   readonly store: Store;
   readonly terminal: Terminal;
-  /** The id under which a user, key or trajectory that somebody typed is stored. */
+  /** The id under which a user that somebody typed is stored. */
+  storedUser(typed: string): string;
+  /** The id under which a key or trajectory that somebody typed is stored. */
   stored(id: string): string;
+  /** What the first Ctrl-C or SIGTERM does, where stopping at once is not it. */
+  onInterrupt(first: () => Promise<void>): void;
 };
 
 const joinAttempts = 60;
@@ -65,16 +70,34 @@ export async function withHome(
       `There is nothing recorded in ${config.home} yet. Start \`pawl serve\` first, or set PAWL_HOME to the folder of a Pawl that has run.`,
     );
   mkdirSync(config.home, { recursive: true });
-  const secret = await loadSecret(config.home);
   const store = await openJoined(config);
-  // Ctrl-C does not leave behind a database server that this command started.
-  const interrupted = () => void store.close().finally(() => process.exit(130));
-  process.once('SIGINT', interrupted);
+  // Neither leaves behind a database server that this command started.
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  const close = () => store.close().finally(() => process.exit(130));
+  let atFirst = close;
+  const interrupted = () => {
+    const now = atFirst;
+    atFirst = close;
+    now().catch(close);
+  };
+  for (const signal of signals) process.on(signal, interrupted);
   try {
-    await run({ config, store, terminal: openTerminal(), stored: (id) => personId(id, secret) });
+    const onInterrupt = (first: () => Promise<void>) => {
+      atFirst = first;
+    };
+    const warn = (message: string) => console.error(message);
+    const secret = await installationSecret(store, config.home, { given: config.secret, warn });
+    await run({
+      config,
+      store,
+      terminal: openTerminal(),
+      storedUser: (typed) => typedUser(typed, secret),
+      stored: (id) => readableId(id, secret),
+      onInterrupt,
+    });
     await waitForOthers(config, store);
   } finally {
-    process.removeListener('SIGINT', interrupted);
+    for (const signal of signals) process.removeListener(signal, interrupted);
     await store.close();
   }
 }

@@ -53,6 +53,13 @@ export const settingsSchema = z
       .url({ protocol: /^postgres(ql)?$/, error: 'a postgres:// address' })
       .optional()
       .describe('PostgreSQL 14 to 18 of your own; without it Pawl runs one in its home folder.'),
+    secret: z
+      .string()
+      .min(32, 'at least 32 characters, e.g. of `openssl rand -base64 32`')
+      .optional()
+      .describe(
+        'What user ids are hashed with, for a new database; without it one is made. An existing database knows its own.',
+      ),
     host: z
       .string()
       .min(1)

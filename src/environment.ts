@@ -28,6 +28,11 @@ export const variables: Readonly<Record<string, Variable>> = {
     sentence: 'Sent to PAWL_UPSTREAM as the bearer token.',
   },
   DATABASE_URL: { setting: ['databaseUrl'], secret: true, sentence: 'PostgreSQL 14 to 18 of your own.' },
+  PAWL_SECRET: {
+    setting: ['secret'],
+    secret: true,
+    sentence: 'What user ids are hashed with, for a new database.',
+  },
   PAWL_LOG: {
     sentence:
       'How much `pawl serve` logs on standard error: fatal, error, warn (the default), info, debug, trace, silent.',
@@ -47,6 +52,7 @@ export function settingsFrom(env: NodeJS.ProcessEnv): Partial<ConfigInput> {
   return {
     ...(env.PAWL_HOME ? { home: env.PAWL_HOME } : {}),
     ...(env.DATABASE_URL ? { databaseUrl: env.DATABASE_URL } : {}),
+    ...(env.PAWL_SECRET ? { secret: env.PAWL_SECRET } : {}),
     ...(env.PAWL_HOST ? { host: env.PAWL_HOST } : {}),
     ...(env.PAWL_PORT ? { port } : {}),
     ...(env.PAWL_UPSTREAM

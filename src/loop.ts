@@ -5,13 +5,12 @@
  * work through the stage's own folder, and leaves its own part; then the row is saved. Killed anywhere, the turn goes on at
  * the stage it was in: stages are safe to run again, and everything random in them follows from the turn's seed.
  */
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { examplesOf } from './curate/examples.ts';
-import { readRows } from './curate/files.ts';
+import { datasetReader } from './curate/read.ts';
 import { curateWindow } from './curate/run.ts';
 import { createRelease, reconcile, startRollout } from './deploy/reconcile.ts';
-import { isOpen, type Rollout, weightOf } from './deploy/rollout.ts';
+import { isOpen, type Rollout, rolloutSettings, weightOf } from './deploy/rollout.ts';
+import { measureUsers } from './deploy/users.ts';
 import type { Engine } from './engine/engine.ts';
 import type { Report } from './evaluate/report.ts';
 import { evaluate } from './evaluate/run.ts';
@@ -20,34 +19,42 @@ import { type LoopState, type LoopTurn, type StageName, stageNames } from './loo
 import { defaultReward } from './score/default-reward.ts';
 import { scoreWindow } from './score/run.ts';
 import { loadChatCodec } from './simulate/chat-codec.ts';
-import type { ChatCodec } from './simulate/engine-player.ts';
-import type { Environment, Task } from './simulate/environment.ts';
-import { readDataset } from './store/datasets.ts';
+import type { Task } from './simulate/environment.ts';
 import { saveLoopTurn } from './store/loop-turns.ts';
 import type { Store } from './store/postgres.ts';
 import { readRelease, servingRelease } from './store/releases.ts';
 import { readReport, saveReport } from './store/reports.ts';
 import { readRollout } from './store/rollouts.ts';
 import { postgresRunStore } from './store/runs.ts';
-import { environmentSource, exampleFrom } from './train/episodes.ts';
 import type { StepMetrics } from './train/metrics.ts';
-import { recipes } from './train/recipes.ts';
+import { ownerAlive } from './train/owner.ts';
+import { type Practice, planRun, type RunSettings, runSettings, settingsOf, wholeSettings } from './train/plan.ts';
+import { exportResult, resultOf } from './train/result.ts';
 import { createRun, train } from './train/run.ts';
-import type { Example } from './train/sft.ts';
-import type { Stage } from './train/stage.ts';
+import { claimRefusal, type RunRecord } from './train/run-record.ts';
+import { sftDefaults } from './train/sft.ts';
 
 /** What the loop turns on: where to practise, what to measure with, and, in a demo, who comes to talk. */
-export type World<Data = unknown, Database = unknown> = {
-  readonly environment: Environment<Data, Database>;
+export type World<Data = unknown, Database = unknown> = Practice<Data, Database> & {
   /** Checkpoint that serves before any other exists. */
   readonly base: string;
   readonly golden: () => readonly Task<Data>[];
-  /** Tasks to practise on; they share nothing with the golden ones. */
-  readonly practice: (seed: number) => readonly Task<Data>[];
-  /** What the model must not forget. */
-  readonly broad: (codec: ChatCodec, seed: number) => readonly Example[];
   /** Simulated customers who talk to the agent through the gateway; without them, real traffic is waited for. */
   readonly customers: (visits: Visits) => Promise<{ conversations: number; resolved: number }>;
+};
+
+/** What a world's module exports: all of it that can be had without a gateway. */
+export type WorldModule<Data = unknown, Database = unknown> = Omit<World<Data, Database>, 'customers'> & {
+  readonly customers: (door: Door, visits: Visits) => ReturnType<World['customers']>;
+};
+
+/** How customers reach the agent, and how whoever serves them notes who agreed to training. */
+export type Door = {
+  /** Address of the gateway, without /v1. */
+  readonly url: string;
+  readonly key: string;
+  readonly agent: string;
+  readonly consent: (user: string, consent: 'given' | 'withdrawn') => Promise<void>;
 };
 
 export type Visits = {
@@ -62,7 +69,7 @@ export type Visits = {
 export type LoopSettings = {
   readonly conversations: number;
   readonly minScore: number;
-  readonly grpoSteps: number;
+  readonly train: Pick<RunSettings, 'steps' | 'tasksPerStep' | 'attempts' | 'learningRate'>;
   readonly rollout: NonNullable<Parameters<typeof startRollout>[1]['settings']>;
   /** Conversations sent at a time while a rollout is watched. */
   readonly wave: number;
@@ -75,6 +82,8 @@ export type LoopParts = {
   /** Name of the upstream that serves the engine's models. */
   readonly upstream: string;
   readonly world: World;
+  /** Where the world is from, so that another process can build what a run practises on. */
+  readonly worldModule: string;
   readonly settings: LoopSettings;
   /** Resolves once all traffic so far is in the database. */
   readonly recorded: () => Promise<void>;
@@ -84,13 +93,18 @@ export type LoopParts = {
     done(stage: StageName, state: LoopState): void;
   };
   readonly signal?: AbortSignal;
+  /** Goes on with a run that somebody paused: somebody said so. */
+  readonly resume?: boolean;
 };
 
 type Step = (parts: LoopParts, turn: LoopTurn) => Promise<LoopState>;
 
 const steps: Readonly<Record<StageName, Step>> = { collect, score, curate, train: practise, evaluate: examine, deploy };
 
-/** Runs the turn to its end from wherever it is. */
+/**
+ * Runs the turn from wherever it is to its end, or to where it has to wait for a person (`state.waits`). Aborted, it throws:
+ * the stage it was in is not done, and is entered again at the next start.
+ */
 export async function runTurn(parts: LoopParts, begun: LoopTurn): Promise<LoopTurn> {
   let turn = begun;
   for (const stage of stageNames) {
@@ -99,14 +113,17 @@ export async function runTurn(parts: LoopParts, begun: LoopTurn): Promise<LoopTu
     const started = Date.now();
     const part = await steps[stage](parts, turn);
     const seconds = { ...turn.state.seconds, [stage]: (Date.now() - started) / 1000 };
-    const last = stage === stageNames.at(-1);
+    const { waits: _, ...before } = turn.state;
+    const isDone = part.waits === undefined && part.ended === undefined;
+    const isOver = part.ended !== undefined || (isDone && stage === stageNames.at(-1));
     turn = {
       ...turn,
-      done: [...turn.done, stage],
-      state: { ...turn.state, ...part, seconds },
-      endedAt: last ? Date.now() : null,
+      done: isDone ? [...turn.done, stage] : turn.done,
+      state: { ...before, ...part, seconds },
+      endedAt: isOver ? Date.now() : null,
     };
     await saveLoopTurn(parts.store, turn);
+    if (!isDone) return turn;
     parts.say.done(stage, turn.state);
   }
   return turn;
@@ -160,59 +177,80 @@ async function curate({ store, home, settings }: LoopParts, { agent, seed, state
   return { curate: { dataset: dataset.id, rows: dataset.rows, funnel } };
 }
 
-/** First what the agent's own good conversations show, then practice in the environment. */
-async function practise(parts: LoopParts, { agent, number, seed, state }: LoopTurn): Promise<LoopState> {
-  const { store, home, engine, world, settings, say, signal } = parts;
-  const base = state.baseline!.checkpoint;
-  const codec = await loadChatCodec(base);
-  const examples = await curatedExamples(parts, state.curate!.dataset, codec);
-  const stages: Stage[] = await recipes[examples.length === 0 ? 'grpo' : 'sft-grpo']({
-    engine,
-    base,
-    seed,
-    examples,
-    source: environmentSource(world.environment, world.practice(seed), codec),
-    replay: { examples: world.broad(codec, seed), share: 0.1 },
-    settings: { grpo: { steps: settings.grpoSteps } },
-  });
+/**
+ * First what the agent's own good conversations show, then practice in the environment. Only a finished run's weights go on
+ * to evaluation: one that was interrupted goes on here at the next start, one that somebody paused makes the turn wait, one
+ * that was stopped ends it.
+ */
+async function practise(parts: LoopParts, turn: LoopTurn): Promise<LoopState> {
+  const { store, home, engine, say, signal, resume = false } = parts;
   const runs = postgresRunStore(store);
-  const run = `${agent}-turn-${number}`;
-  const folder = join(home, 'runs', run);
-  const recipe = examples.length === 0 ? 'grpo' : 'sft-grpo';
-  if ((await runs.get(run)) === null)
-    await createRun(runs, { id: run, agent, recipe, settings: {}, base, folder, seed, budget: {} }, stages, Date.now());
-  const record = (await runs.get(run))!;
-  if (record.status !== 'finished') {
+  const id = `${turn.agent}-turn-${turn.number}`;
+  const begun = await runs.get(id);
+  const elsewhere = begun && begun.status !== 'finished' ? claimRefusal(begun, Date.now(), ownerAlive) : null;
+  if (elsewhere !== null) return { waits: elsewhere };
+  const known = begun ? resultOf(begun, await runs.checkpoints(id)).kind : 'open';
+  if (known === 'open' || (known === 'held' && resume)) {
+    const { plan, run } = await planTurn(parts, turn, id, begun);
     const shown: number[] = [];
-    const trainParts = { engine, store: runs, stages, model: run, ...(signal ? { signal } : {}) };
-    for await (const metrics of train(run, trainParts))
-      say.progress('train', (metrics.step + 1) / record.steps, describe(metrics, shown));
+    const training = train(id, { engine, store: runs, ...plan, model: id, ...(signal ? { signal } : {}) });
+    try {
+      for await (const metrics of training)
+        say.progress('train', (metrics.step + 1) / run.steps, describe(metrics, shown));
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw new Error(
+        `Run ${id} failed: ${(error as Error).message} Start again to go on from its newest checkpoint, or end the turn without a candidate: \`pawl runs stop ${id}\`, then start again.`,
+        { cause: error },
+      );
+    }
   }
-  const checkpoint = join(home, 'models', run);
-  if (!existsSync(checkpoint)) await exportLatest(parts, run, checkpoint);
-  const { spent, step } = (await runs.get(run))!;
-  return { train: { run, steps: step, tokens: spent.tokens, checkpoint } };
+  const run = (await runs.get(id))!;
+  const result = resultOf(run, await runs.checkpoints(id));
+  switch (result.kind) {
+    case 'finished': {
+      const checkpoint = join(home, 'models', id);
+      await exportResult(id, checkpoint, { store: runs, engine });
+      return { train: { run: id, steps: run.step, tokens: run.spent.tokens, checkpoint } };
+    }
+    case 'held':
+      return {
+        waits: `${result.sentence} Start with --resume to go on with it, or train on with \`pawl runs resume ${id}\` and start again.`,
+      };
+    case 'stopped':
+      return { ended: `${result.sentence} There is no candidate; the users stay where they are.` };
+    case 'open':
+      throw new Error(`Run ${id} is ${run.status} at step ${run.step} of ${run.steps}: ${run.reason}`);
+    default:
+      return result satisfies never;
+  }
 }
 
-/** The run's newest weights as a folder that can be served: without optimizer state, whole or not there. */
-async function exportLatest({ store, engine }: LoopParts, run: string, folder: string): Promise<void> {
-  const newest = (await postgresRunStore(store).checkpoints(run)).at(-1);
-  if (newest === undefined) throw new Error(`Run ${run} ended without a checkpoint.`);
-  if ((await engine.models()).some(({ name }) => name === run)) await engine.unload(run);
-  await engine.load(run, newest.folder);
-  await engine.save(run, folder, { optimizer: false });
-  await engine.unload(run);
-}
-
-async function curatedExamples({ store, home }: LoopParts, id: string, codec: ChatCodec): Promise<Example[]> {
-  const dataset = await readDataset(store, { id });
-  if (dataset === null) throw new Error(`There is no dataset ${id}; \`pawl datasets list\` shows those that exist.`);
-  const examples: Example[] = [];
-  // Written again from its words: what was redacted has no exact tokens, and the rest must look the same.
-  for await (const row of readRows(home, dataset))
-    for (const one of examplesOf(row))
-      if (one.quality >= 0.8) examples.push(exampleFrom(codec, one.messages, one, one.tools));
-  return examples;
+/** The run's stages from its record, or a new record from what this turn has. */
+async function planTurn(parts: LoopParts, turn: LoopTurn, id: string, begun: RunRecord | null) {
+  const { store, home, engine, worldModule, settings } = parts;
+  const { agent, seed, state } = turn;
+  const read = datasetReader(store, home);
+  if (begun) return { run: begun, plan: await planRun(settingsOf(begun), begun, engine, read) };
+  const { dataset } = state.curate!;
+  let good = 0;
+  for await (const { quality } of read(dataset)) if (quality >= sftDefaults.minQuality) good++;
+  const recipe = good === 0 ? 'grpo' : 'sft-grpo';
+  const whole = wholeSettings(
+    runSettings.parse({
+      ...settings.train,
+      recipe,
+      ...(good === 0 ? {} : { dataset }),
+      world: worldModule,
+      replay: { share: 0.1 },
+      validationTasks: 0, // the golden set decides, and it decides once
+    }),
+  );
+  const base = state.baseline!.checkpoint;
+  const plan = await planRun(whole, { base, seed }, engine, read);
+  const folder = join(home, 'runs', id);
+  const fresh = { id, agent, recipe, settings: whole, base, folder, seed, budget: {} };
+  return { plan, run: await createRun(postgresRunStore(store), fresh, plan.stages, Date.now()) };
 }
 
 /** The 150 golden cases with the serving release and with the candidate, task by task. */
@@ -236,7 +274,8 @@ async function examine(parts: LoopParts, { agent, number, seed, state }: LoopTur
     onProgress: (played, total) => say.progress('evaluate', played / total, `${played} of ${total} episodes`),
   });
   await saveReport(store, report);
-  const { overall, verdict, reasons, id } = report;
+  // One that was saved before a crash stands; what follows must be about the same.
+  const { overall, verdict, reasons, id } = (await readReport(store, report.id))!;
   if (overall === null) throw new Error(`The golden set could not be played: ${reasons.join(' ')}`);
   const { baseline: before, candidate: after, interval, p } = overall;
   return { evaluate: { report: id, verdict, before, after, interval, p, reasons } };
@@ -254,9 +293,16 @@ async function deploy(parts: LoopParts, { agent, number, seed, state }: LoopTurn
     'pawl',
     Date.now(),
   );
+  const { outcome } = rolloutSettings.parse(settings.rollout);
+  const { release: baseline } = state.baseline!;
+  const seen = async (rollout: Rollout | null) => {
+    const of = { agent, baseline, candidate: name, collected: state.collect!, rollout };
+    return outcome === null ? null : await measureUsers(store, { ...of, outcome }, Date.now());
+  };
   if (report.verdict !== 'pass')
     return {
       deploy: { rollout: null, phase: `not deployed: ${report.verdict}`, release: name, reasons: report.reasons },
+      users: await seen(null),
     };
   await ensureLoaded(engine, name, checkpoint);
   const id = `${agent}-turn-${number}`;
@@ -275,9 +321,15 @@ async function deploy(parts: LoopParts, { agent, number, seed, state }: LoopTurn
     await recorded();
     await reconcile(store, { now: Date.now(), agent });
     rollout = (await readRollout(store, id))!;
-    if (rollout.phase === 'waiting' || rollout.phase === 'paused') break; // a person decides
+    if (rollout.phase === 'waiting' || rollout.phase === 'paused')
+      return {
+        waits: `Rollout ${id} is ${rollout.phase}: ${rollout.reasons.join(' ')} Decide with \`pawl rollouts approve ${id}\` or \`pawl rollouts abort ${id}\`, then start again.`,
+      };
   }
-  return { deploy: { rollout: id, phase: rollout.phase, release: name, reasons: rollout.reasons } };
+  return {
+    deploy: { rollout: id, phase: rollout.phase, release: name, reasons: rollout.reasons },
+    users: await seen(rollout),
+  };
 }
 
 export async function ensureLoaded(engine: Engine, model: string, folder: string): Promise<void> {

@@ -14,12 +14,13 @@ import { getRequestListener } from '@hono/node-server';
 import type { Logger } from 'pino';
 import { ensureAdminToken } from './api/admin.ts';
 import { createApi } from './api/api.ts';
+import { readableId } from './collect/person.ts';
 import { type Recorder, type RecorderStats, startRecorder } from './collect/recorder.ts';
 import { startUpkeep } from './collect/upkeep.ts';
 import type { Config } from './config.ts';
 import { createRoutes, type Routes, watchRoutes } from './deploy/routes.ts';
 import { watchRollouts } from './deploy/watch-rollouts.ts';
-import { StoreError } from './errors.ts';
+import { ConfigError, StoreError } from './errors.ts';
 import { makeFirstKey } from './gateway/first-key.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { createKeyRing, type KeyRing } from './gateway/keys.ts';
@@ -27,12 +28,15 @@ import { type LastKnown, openLastKnown } from './gateway/last-known.ts';
 import { createMetrics } from './gateway/metrics.ts';
 import { sendJson } from './gateway/openai-error.ts';
 import { openPort, type Port } from './gateway/port.ts';
+import { createSignalLimits } from './gateway/signal-limits.ts';
 import { connectUpstreams } from './gateway/upstreams.ts';
 import { watchKeys } from './gateway/watch-keys.ts';
 import { lockHome } from './store/lock.ts';
 import { type Opening, startOpening } from './store/opening.ts';
 import { openOwned, type Store } from './store/postgres.ts';
 import { postgresRunStore } from './store/runs.ts';
+import { cachedSecret, installationSecret } from './store/secret.ts';
+import { isThere } from './store/unmatched.ts';
 import { scrapeRuns } from './train/scrape.ts';
 import { version } from './version.ts';
 
@@ -79,6 +83,8 @@ type Ground = Pick<ServeOptions, 'show'> & {
   readonly opening: Opening;
   /** Whether everything that needs the database stands: what it says of keys and routes is what counts. */
   readonly connected: () => boolean;
+  /** Why not. */
+  readonly problem: () => string | null;
 };
 /** What answers agents. It needs keys, and no database. */
 type Answering = { readonly recorder: Recorder; problems(): string[]; close(): Promise<void> };
@@ -113,7 +119,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
   try {
     let ground: Ground | null = null;
     const port = await openPort(config, () => {
-      const problems = ground === null || ground.opening.problem === null ? [] : databaseProblems(ground);
+      const problems = ground === null || ground.problem() === null ? [] : databaseProblems(ground);
       return { status: problems.length === 0 ? 'starting' : 'degraded', problems, version, instance };
     });
     started.port = port;
@@ -131,36 +137,47 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     );
     started.opening = opening;
     let connected = false;
+    let failure: string | null = null;
+    const copy = config.secret ?? (await cachedSecret(config.home));
     const parts: Ground = {
       ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show },
       connected: () => connected,
+      problem: () => failure ?? opening.problem,
     };
     ground = parts;
     let live: Answering | null = null;
     let api: Api | null = null;
-    const answering = (): Promise<Answering> => {
-      started.answering ??= startAnswering(parts, () => api).then((answers) => {
+    const answering = (secret: string): Promise<Answering> => {
+      started.answering ??= startAnswering(parts, secret, () => api).then((answers) => {
         live = answers;
         return answers;
       });
       return started.answering;
     };
     const standing = opening.opened.then(async (store) => {
-      const { recorder } = await answering();
-      api = apiOn(store, parts, recorder);
+      const warn = (message: string) => log.warn(message);
+      const secret = await installationSecret(store, config.home, { given: config.secret, warn });
+      if (copy !== null && copy !== secret && live !== null)
+        throw new ConfigError(
+          `The database has another secret for user ids than the copy in ${config.home}, with which this gateway began. Start it again.`,
+        );
+      const { recorder } = await answering(secret);
+      api = apiOn(store, parts, secret, recorder);
       const stands = await standOn(store, parts, recorder, () => closing !== null);
       connected = true;
       return stands;
     });
     started.standing = standing;
     standing.catch((error: unknown) => {
-      if (opening.store !== null && closing === null)
-        log.error({ err: error }, 'what needs the database could not be started');
+      if (opening.store === null || closing !== null) return;
+      failure = error instanceof Error ? error.message : String(error);
+      log.error({ err: error }, 'what needs the database could not be started');
     });
 
-    await worthWaiting(opening.tried, keys.size > 0, () => say?.('Waiting for the database …'));
+    const canAnswer = keys.size > 0 && copy !== null;
+    await worthWaiting(opening.tried, canAnswer, () => say?.('Waiting for the database …'));
     if (opening.store !== null) await standing;
-    else if (keys.size > 0) await answering();
+    else if (canAnswer) await answering(copy);
     signal?.throwIfAborted();
     const database = standing.then(({ store }) => store);
     database.catch(() => {}); // not everybody waits for it
@@ -210,10 +227,10 @@ type Api = {
   readonly runs: ReturnType<typeof postgresRunStore>;
 };
 
-function apiOn(store: Store, { config, log, adminHash }: Ground, recorder: Recorder): Api {
+function apiOn(store: Store, { config, log, adminHash }: Ground, secret: string, recorder: Recorder): Api {
   const api = createApi({
     store,
-    home: config.home,
+    secret,
     adminHash,
     recorder: () => recorder.stats(),
     hosts: [config.host, ...config.hosts],
@@ -222,18 +239,22 @@ function apiOn(store: Store, { config, log, adminHash }: Ground, recorder: Recor
   return { listener: getRequestListener(api.fetch), runs: postgresRunStore(store) };
 }
 
-async function startAnswering(ground: Ground, api: () => Api | null): Promise<Answering> {
-  const { config, log, port, keys, routes } = ground;
+async function startAnswering(ground: Ground, secret: string, api: () => Api | null): Promise<Answering> {
+  const { config, log, port, keys, routes, opening } = ground;
   const recorder = await startRecorder({
     home: config.home,
     databaseUrl: config.databaseUrl ?? null,
+    secret,
     queueBytes: config.record.queueMb * 1024 * 1024,
     journalBytes: config.record.journalMb * 1024 * 1024,
     log,
   });
   const upstreams = connectUpstreams(config.upstreams);
   const metrics = createMetrics(() => recorder.stats());
-  const gateway = createGateway({ config, keys, upstreams, routes, recorder, metrics, log });
+  const limits = createSignalLimits(async (agent, { kind, id }) =>
+    isThere(reached(opening.store), agent, { kind, id: readableId(id, secret) }),
+  );
+  const gateway = createGateway({ config, keys, upstreams, routes, recorder, limits, metrics, log });
   const problems = () => [...databaseProblems(ground), ...recordingProblems(recorder.stats())];
 
   const other = async (request: IncomingMessage, response: ServerResponse) => {
@@ -348,9 +369,10 @@ async function standOn(
   };
 }
 
-function databaseProblems({ opening, known, keys, connected }: Ground): string[] {
+function databaseProblems({ problem, known, keys, connected }: Ground): string[] {
   if (connected()) return [];
-  const why = opening.problem === null ? '' : ` (${opening.problem})`;
+  const reason = problem();
+  const why = reason === null ? '' : ` (${reason})`;
   const age = known.asOf === null ? '' : `, as of ${Math.round((Date.now() - known.asOf) / 1000)} s ago`;
   return [
     `the database has not been reached since the start${why}: keys known: ${keys.size}${age}; recordings wait in the journal`,

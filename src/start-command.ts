@@ -1,11 +1,12 @@
 /** `pawl start`: the whole loop in one command. `pawl loop run|status|history` and `pawl demo reset` beside it. */
 import { setMaxListeners } from 'node:events';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { pino } from 'pino';
 import { wholeNumber, withConfigOption, withHome } from './command.ts';
 import { loadConfig } from './config.ts';
+import type { UserFigures } from './deploy/users.ts';
 import { ConfigError } from './errors.ts';
 import { type LoopState, type LoopTurn, type StageName, stageNames, summaryOf } from './loop-turn.ts';
 import { showSecret, stopSignal } from './serve-command.ts';
@@ -15,13 +16,14 @@ import { openTerminal, table } from './terminal.ts';
 import { progressBar } from './train/view.ts';
 import { version } from './version.ts';
 
-type Options = { config?: string; once?: boolean; seed?: number };
+type Options = { config?: string; once?: boolean; seed?: number; resume?: boolean };
 
 export function startCommand(): Command {
   return withConfigOption(new Command('start'))
     .description('Start everything and turn the loop once: simulated customers, training, evaluation, canary.')
     .option('--once', 'exit after the turn; writes summary.json in the home folder')
-    .option('--seed <n>', 'seed of the turn (default: its number)', wholeNumber(0, 2 ** 31 - 1))
+    .option('--seed <n>', 'seed of a new turn (default: its number)', wholeNumber(0, 2 ** 31 - 1))
+    .option('--resume', 'go on with a run of this turn that somebody paused')
     .addHelpText('after', '\nExample:\n  npm start -- --once --seed 1\n')
     .action(run);
 }
@@ -32,6 +34,7 @@ export function loopCommand(): Command {
     withConfigOption(new Command('run'))
       .description('Turn the loop once and exit; goes on with a turn that was interrupted.')
       .option('--seed <n>', 'seed of a new turn (default: its number)', wholeNumber(0, 2 ** 31 - 1))
+      .option('--resume', 'go on with a run of this turn that somebody paused')
       .action((options: Options) => run({ ...options, once: true })),
   );
   loop.addCommand(
@@ -90,7 +93,7 @@ export function demoCommand(): Command {
         if (!existsSync(home)) console.log(`There is nothing at ${home}.`);
         else if (!options.yes) console.log(`This deletes ${home} for good. Say \`pawl demo reset --yes\` to do it.`);
         else {
-          rmSync(home, { recursive: true, force: true });
+          deleteHome(home);
           console.log(`Deleted ${home}.`);
         }
       }),
@@ -98,12 +101,31 @@ export function demoCommand(): Command {
   return demo;
 }
 
+const deleted = /^\.deleted-\d+$/;
+
+/**
+ * Everything is moved aside, which takes a moment, and then deleted, which may not: killed in the middle, it leaves no half
+ * of a home for a Pawl to start on. Inside the folder, because the folder may be a mount or a link.
+ */
+export function deleteHome(home: string): void {
+  const aside = join(home, `.deleted-${process.pid}`);
+  mkdirSync(aside, { recursive: true });
+  for (const name of readdirSync(home)) if (!deleted.test(name)) renameSync(join(home, name), join(aside, name));
+  for (const name of readdirSync(home)) if (deleted.test(name)) rmSync(join(home, name), { recursive: true });
+  // The folder itself, where it is ours to remove; empty it is as good as gone.
+  try {
+    rmdirSync(home);
+  } catch {}
+}
+
 async function run(options: Options): Promise<void> {
   const config = await loadConfig(options);
   if (config.world === undefined)
     throw new ConfigError('The loop needs a `world` in pawl.config.ts to practise in; `pawl serve` runs without one.');
   const log = pino({ level: process.env.PAWL_LOG ?? 'error' }, pino.destination(2));
-  const { startAll, nextTurn, demoSettings, engineUpstream, recordedBy } = await import('./start.ts');
+  const { startAll, lastTurn, nextTurn, writeSummary, demoSettings, engineUpstream, recordedBy } = await import(
+    './start.ts'
+  );
   const { runTurn } = await import('./loop.ts');
   const terminal = openTerminal();
   const { paint } = terminal;
@@ -121,11 +143,14 @@ async function run(options: Options): Promise<void> {
     console.log('\nStopping. The turn goes on from here at the next start.');
     abort.abort();
   });
+  const before = await lastTurn(serving.store, config.agent);
+  if (before) writeSummary(config.home, before);
   const turn = await nextTurn(serving.store, config.agent, options.seed);
   const begun = turn.done.length > 0 ? `, going on after ${turn.done.at(-1)}` : '';
   console.log(
     `\nTurn ${turn.number} of the loop, seed ${turn.seed}${begun}. Windows are shortened: a week in minutes.`,
   );
+  let failed = false;
   try {
     const ended = await runTurn(
       {
@@ -134,6 +159,8 @@ async function run(options: Options): Promise<void> {
         engine: engine.engine,
         upstream: engineUpstream,
         world,
+        worldModule: config.world,
+        resume: options.resume ?? false,
         settings: demoSettings(config.loop),
         recorded: () => recordedBy(serving.recorder),
         signal: abort.signal,
@@ -152,13 +179,21 @@ async function run(options: Options): Promise<void> {
       },
       turn,
     );
-    const summary = summaryOf(ended)!;
-    writeFileSync(join(config.home, 'summary.json'), `${JSON.stringify(summary, null, 2)}\n`);
-    const [low, high] = summary.ci.map((bound) => signed(bound));
-    console.log(
-      `\n${paint.bold(`${percent(summary.before)} → ${percent(summary.after)}`)} on ${world.golden().length} golden cases ` +
-        `(${low} to ${high} points, 95%), ${summary.promoted ? `${ended.state.deploy!.release} serves now` : ended.state.deploy!.phase}, ${summary.seconds.toFixed(0)} s.`,
-    );
+    writeSummary(config.home, ended);
+    const summary = summaryOf(ended);
+    if (summary === null) {
+      if (process.stdout.isTTY) process.stdout.write('\r\x1b[K');
+      console.log(
+        `\nThe turn ${ended.endedAt === null ? 'waits' : 'has ended'}. ${ended.state.waits ?? ended.state.ended}`,
+      );
+      failed = true;
+    } else {
+      const [low, high] = summary.ci.map((bound) => signed(bound));
+      console.log(
+        `\n${paint.bold(`${percent(summary.before)} → ${percent(summary.after)}`)} on ${world.golden().length} golden cases ` +
+          `(${low} to ${high} points, 95%), ${summary.promoted ? `${ended.state.deploy!.release} serves now` : ended.state.deploy!.phase}, ${summary.seconds.toFixed(0)} s.`,
+      );
+    }
     if (!options.once) {
       console.log(`\nTraffic goes on at ${serving.url}/v1 (model ${config.agent}). Ctrl-C stops.`);
       await keepTalking(started, abort.signal);
@@ -169,7 +204,7 @@ async function run(options: Options): Promise<void> {
     await started.close();
   }
   if (abort.signal.aborted) await stopped;
-  process.exit(0);
+  process.exit(failed ? 1 : 0);
 }
 
 /** A few customers every few seconds, so that there is something to look at. */
@@ -222,17 +257,53 @@ export function stageLines(stage: StageName, state: LoopState): string[] {
     }
     case 'deploy': {
       const { release, phase, reasons } = state.deploy!;
-      return [`${release}: ${phase}`, ...(phase === 'promoted' ? [] : reasons)];
+      return [`${release}: ${phase}`, ...(phase === 'promoted' ? [] : reasons), ...usersLines(state)];
     }
     default:
       return stage satisfies never;
   }
 }
 
+/** Golden cases and users side by side: before, beside the candidate, and with it, each with its 95% interval. */
+export function usersLines({ evaluate, users }: LoopState): string[] {
+  if (!users) return [];
+  const golden =
+    evaluate === undefined
+      ? []
+      : [
+          [
+            'golden cases',
+            percent(evaluate.before),
+            '',
+            `${percent(evaluate.after)} (${evaluate.interval.map(signed).join(' to ')})`,
+          ],
+        ];
+  const cells = ({ before, baseline, after }: UserFigures) => [before, baseline, after].map(userFigure);
+  const rows = [
+    ...golden,
+    ['all users', ...cells(users.all)],
+    ...users.slices.map(({ slice, ...figures }) => [`  ${slice}`, ...cells(figures)]),
+  ];
+  const titles = [users.outcome, 'before', 'beside the candidate', 'with the candidate'];
+  const widths = titles.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]!.length)));
+  return [titles, ...rows].map((row) =>
+    row
+      .map((cell, i) => cell.padEnd(widths[i]!))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+const userFigure = (figure: UserFigures['before']): string =>
+  figure === null
+    ? 'nobody'
+    : `${percent(figure.success)} (${figure.interval.map((bound) => Math.round(bound * 100)).join('–')}) of ${figure.n}`;
+
 function turnLines({ number, seed, done, state, endedAt }: LoopTurn): string[] {
   const next = stageNames.find((stage) => !done.includes(stage));
   return [
     `Turn ${number}, seed ${seed}: ${endedAt === null ? `at ${next}` : 'ended'}`,
+    ...[state.waits, state.ended].flatMap((why) => (why === undefined ? [] : [`  ${why}`])),
     ...done.flatMap((stage) =>
       stageLines(stage, state).map((text, i) => `  ${(i === 0 ? stage : '').padEnd(10)}${text}`),
     ),
@@ -246,6 +317,8 @@ function historyRow(turn: LoopTurn): string[] {
     new Date(turn.startedAt).toISOString().slice(0, 16).replace('T', ' '),
     evaluate === undefined ? '' : percent(evaluate.before),
     evaluate === undefined ? '' : percent(evaluate.after),
-    turn.endedAt === null ? `at ${stageNames.find((stage) => !turn.done.includes(stage))}` : (deploy?.phase ?? ''),
+    turn.endedAt === null
+      ? `at ${stageNames.find((stage) => !turn.done.includes(stage))}`
+      : (deploy?.phase ?? turn.state.ended ?? ''),
   ];
 }

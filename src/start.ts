@@ -2,16 +2,17 @@
  * Everything in one place: the engine as a child process, the server, and turns of the loop between them. What `pawl start`
  * and `pawl loop run` share.
  */
-import { pathToFileURL } from 'node:url';
+import { renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { loadSecret, personId } from './collect/person.ts';
+import { hashedId } from './collect/person.ts';
 import type { Recorder } from './collect/recorder.ts';
 import type { Config } from './config.ts';
 import { createRelease, serveRelease } from './deploy/reconcile.ts';
 import { type EngineProcess, startEngine } from './engine/process.ts';
 import { ConfigError, StoreError } from './errors.ts';
-import { ensureLoaded, type LoopSettings, type World } from './loop.ts';
-import type { LoopTurn } from './loop-turn.ts';
+import { type Door, ensureLoaded, type LoopSettings, type World, type WorldModule } from './loop.ts';
+import { type LoopTurn, summaryOf } from './loop-turn.ts';
 import { type ServeOptions, type Serving, serve } from './serve.ts';
 import { giveConsent, withdrawConsent } from './store/consents.ts';
 import { createKey, listKeys, revokeKey } from './store/keys.ts';
@@ -19,6 +20,8 @@ import { listLoopTurns, saveLoopTurn } from './store/loop-turns.ts';
 import type { Store } from './store/postgres.ts';
 import { readRelease, servingRelease } from './store/releases.ts';
 import { listRollouts } from './store/rollouts.ts';
+import { installationSecret } from './store/secret.ts';
+import { loadPractice } from './train/plan.ts';
 
 /** Name of the upstream that is our own engine. */
 export const engineUpstream = 'engine';
@@ -30,7 +33,7 @@ export const engineUpstream = 'engine';
 export const demoSettings = ({ conversations, steps }: Config['loop']): LoopSettings => ({
   conversations,
   minScore: 0.7,
-  grpoSteps: steps,
+  train: { steps },
   rollout: { holdSeconds: 2, patienceSeconds: 180, minTurns: 20, minUnits: 8, latencyRatio: 3 },
   wave: 100,
 });
@@ -74,22 +77,20 @@ export async function startAll(
 const upstreamDefaults = { models: [], defaults: {}, silenceSeconds: 120 };
 
 async function openWorld(config: Config & { world: string }, { store, url }: Serving): Promise<World> {
-  const at = config.world.lastIndexOf('#');
-  const [file, name] = [config.world.slice(0, at), config.world.slice(at + 1)];
-  const module: Record<string, unknown> = await import(pathToFileURL(file).href);
-  const make = module[name];
-  if (typeof make !== 'function')
-    throw new ConfigError(`world: ${file} exports no function ${name}; it exports ${Object.keys(module).join(', ')}.`);
-  const secret = await loadSecret(config.home);
-  return make({
+  const module = await loadPractice<WorldModule>(config.world);
+  for (const name of ['base', 'golden', 'customers'] as const)
+    if (module[name] === undefined) throw new ConfigError(`world: ${config.world} has no ${name}; the loop needs one.`);
+  const secret = await installationSecret(store, config.home, { given: config.secret });
+  const door: Door = {
     url,
     key: await customersKey(store, config.agent),
     agent: config.agent,
-    consent: async (user: string, consent: 'given' | 'withdrawn') => {
+    consent: async (user, consent) => {
       const record = consent === 'given' ? giveConsent : withdrawConsent;
-      await record(store, config.agent, personId(user, secret), new Date());
+      await record(store, config.agent, hashedId(user, secret), new Date());
     },
-  }) as World;
+  };
+  return { ...module, customers: (visits) => module.customers(door, visits) };
 }
 
 /** Tokens are not kept, so each start makes a key of its own for the simulated customers and ends the one before. */
@@ -97,7 +98,7 @@ async function customersKey(store: Store, agent: string): Promise<string> {
   const name = 'simulated customers';
   for (const key of await listKeys(store, { agent }))
     if (key.name === name && !key.revokedAt) await revokeKey(store, key.id);
-  return (await createKey(store, { agent, name })).token;
+  return (await createKey(store, { agent, name, scopes: ['call', 'feedback', 'outcomes'] })).token;
 }
 
 /** The base model serves first; whatever is in play is loaded. */
@@ -125,10 +126,31 @@ export async function recordedBy(recorder: Recorder): Promise<void> {
     });
 }
 
+/**
+ * `summary.json` of a turn that has come to a report, whole or as it was before. It follows from the turn's row, so a start
+ * that was killed before it wrote one leaves it to the next.
+ */
+export function writeSummary(home: string, turn: LoopTurn): void {
+  const summary = summaryOf(turn);
+  if (summary === null) return;
+  const path = join(home, 'summary.json');
+  writeFileSync(`${path}.new`, `${JSON.stringify(summary, null, 2)}\n`, { flush: true });
+  renameSync(`${path}.new`, path);
+}
+
+export const lastTurn = async (store: Store, agent: string): Promise<LoopTurn | undefined> =>
+  (await listLoopTurns(store, agent, 1))[0];
+
 /** The turn that was interrupted, else a new one. */
 export async function nextTurn(store: Store, agent: string, seed: number | undefined): Promise<LoopTurn> {
-  const [last] = await listLoopTurns(store, agent, 1);
-  if (last && last.endedAt === null) return last;
+  const last = await lastTurn(store, agent);
+  if (last && last.endedAt === null) {
+    if (seed !== undefined && seed !== last.seed)
+      throw new ConfigError(
+        `Turn ${last.number} was begun with seed ${last.seed} and has not ended; leave out --seed ${seed} to go on with it.`,
+      );
+    return last;
+  }
   const number = (last?.number ?? 0) + 1;
   const turn: LoopTurn = {
     agent,

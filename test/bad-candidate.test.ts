@@ -12,6 +12,7 @@ import { moveMessage } from '../examples/support-desk/expert.ts';
 import { escalated } from '../examples/support-desk/policy.ts';
 import type { DeskData } from '../examples/support-desk/tasks.ts';
 import { makeVisitor } from '../examples/support-desk/traffic.ts';
+import { hashedId } from '../src/collect/person.ts';
 import type { Turn } from '../src/collect/turn.ts';
 import { parseConfig } from '../src/config.ts';
 import { position } from '../src/deploy/assign.ts';
@@ -32,6 +33,7 @@ import { engineUpstream, recordedBy, type Started, startAll } from '../src/start
 import { readAudit } from '../src/store/audit.ts';
 import { servingRelease } from '../src/store/releases.ts';
 import { readRollout } from '../src/store/rollouts.ts';
+import { installationSecret } from '../src/store/secret.ts';
 import { exampleFrom, toolSpecs } from '../src/train/episodes.ts';
 import { supervisedStep } from '../src/train/sft.ts';
 import { until } from './pawl.ts';
@@ -201,7 +203,9 @@ describe.each([
     );
 
     const users = Array.from({ length: 200 }, (_, i) => makeVisitor(i + 1, 'validation', 0).user);
-    const chosen = new Set(users.filter((user) => position(id, `u:${user}`) < share));
+    const secret = await installationSecret(store, home);
+    const assigned = users.filter((user) => position(id, `u:${user}`) < share);
+    const chosen = new Set(assigned.map((user) => hashedId(user, secret)));
     const turns = await turnsOf(`${name}-under-way-`);
     const ofOthers = turns.filter(({ user }) => !chosen.has(user));
     expect(ofOthers.length).toBeGreaterThan(200);
@@ -211,7 +215,7 @@ describe.each([
     expect(turns.filter(({ status }) => status !== 200 && status !== 400)).toEqual([]);
 
     // The same visits again, now that it is over: the baseline for all, and for those it had all along, word for word.
-    await heard([...chosen][0]!, baseline);
+    await heard(assigned[0]!, baseline);
     await wave(`${name}-afterwards-`, 100);
     const after = await turnsOf(`${name}-afterwards-`);
     expect(after.some(({ user }) => chosen.has(user))).toBe(true);

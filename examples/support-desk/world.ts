@@ -4,9 +4,9 @@
  * write, with a vote now and then, and an outcome that the shop measures once they have left.
  */
 import { fileURLToPath } from 'node:url';
-import type { Visits, World } from '../../src/loop.ts';
+import type { Door, Visits, WorldModule } from '../../src/loop.ts';
 import { makeTasks } from '../../src/simulate/environment.ts';
-import { play } from '../../src/simulate/episode.ts';
+import { type Episode, play } from '../../src/simulate/episode.ts';
 import { httpPlayer } from '../../src/simulate/http-player.ts';
 import { exampleFrom } from '../../src/train/episodes.ts';
 import { broad } from './corpus.ts';
@@ -16,16 +16,7 @@ import type { Shop } from './shop.ts';
 import type { DeskData } from './tasks.ts';
 import { type Visit, visit, vote } from './traffic.ts';
 
-/** How customers reach the agent, and how the shop notes who agreed to training. */
-export type Door = {
-  /** Address of the gateway, without /v1. */
-  readonly url: string;
-  readonly key: string;
-  readonly agent: string;
-  readonly consent: (user: string, consent: 'given' | 'withdrawn') => Promise<void>;
-};
-
-export const deskWorld = (door: Door): World<DeskData, Shop> => ({
+export const deskWorld: WorldModule<DeskData, Shop> = {
   environment: supportDesk,
   base: fileURLToPath(new URL('model', import.meta.url)),
   golden: readGolden,
@@ -34,8 +25,8 @@ export const deskWorld = (door: Door): World<DeskData, Shop> => ({
     broad('train', 400, seed).map(({ messages, kind }, i) =>
       exampleFrom(codec, messages, { id: `broad-${i}`, taskType: kind, quality: 1 }),
     ),
-  customers: (visits) => sendCustomers(door, visits),
-});
+  customers: sendCustomers,
+};
 
 /** Production traffic asks what nobody practised on: validation tasks, not training's and not golden ones. */
 async function sendCustomers(door: Door, { prefix, seed, count, signal, onVisit }: Visits) {
@@ -66,26 +57,23 @@ async function sendCustomers(door: Door, { prefix, seed, count, signal, onVisit 
     });
     if (response.status !== 202) throw new Error(`${route} answered ${response.status}: ${await response.text()}`);
   };
-  await play(
-    supportDesk,
-    player,
-    [...visits.values()].map(({ task }) => task),
-    {
-      seed,
-      batch: 64,
-      ...(signal ? { signal } : {}),
-      onEpisode: (episode) => {
-        const about = trajectory(episode.task);
-        const said = vote(episode, seed);
-        const { user } = visits.get(episode.task)!.visitor;
-        if (said !== null) reports.push(tell('/v1/feedback', { trajectory: about, vote: said, user }));
-        reports.push(tell('/v1/outcomes', { trajectory: about, name: 'resolved', value: episode.success }));
-        if (episode.success) resolved++;
-        done++;
-        onVisit?.(done);
-      },
-    },
-  );
+  const onEpisode = (episode: Episode) => {
+    const about = trajectory(episode.task);
+    const said = vote(episode, seed);
+    const { user } = visits.get(episode.task)!.visitor;
+    if (said !== null) reports.push(tell('/v1/feedback', { trajectory: about, vote: said, user }));
+    reports.push(tell('/v1/outcomes', { trajectory: about, name: 'resolved', value: episode.success }));
+    if (episode.success) resolved++;
+    done++;
+    onVisit?.(done);
+  };
+  const asked = [...visits.values()].map(({ task }) => task);
+  try {
+    await play(supportDesk, player, asked, { seed, batch: 64, ...(signal ? { signal } : {}), onEpisode });
+  } finally {
+    // Stopped in the middle, what the shop has begun to report is still reported before anybody closes the door.
+    await Promise.allSettled(reports);
+  }
   await Promise.all(reports);
   return { conversations: done, resolved };
 }

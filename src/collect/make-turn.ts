@@ -5,7 +5,7 @@
  */
 import { type Assembled, assemble } from './assemble.ts';
 import type { Exchange } from './exchange.ts';
-import { personId } from './person.ts';
+import { hashedId, readableId } from './person.ts';
 import { redact } from './redact/redact.ts';
 import type { Counts } from './redact/redactor.ts';
 import type { Attachment, Signal } from './signal.ts';
@@ -32,8 +32,8 @@ export type MakeContext = {
 export function makeTurn(exchange: Exchange, context: MakeContext): Made {
   const { secret } = context;
   const assembled = assemble(exchange);
-  const user = exchange.user === null ? null : personId(exchange.user, secret);
-  const explicit = exchange.trajectory === null ? null : personId(exchange.trajectory, secret);
+  const user = exchange.user === null ? null : hashedId(exchange.user, secret);
+  const explicit = exchange.trajectory === null ? null : readableId(exchange.trajectory, secret);
   const { trajectory, threadKey } = context.threader.place(
     {
       explicit,
@@ -46,7 +46,7 @@ export function makeTurn(exchange: Exchange, context: MakeContext): Made {
     context.now,
     context.newId,
   );
-  const keys = exchange.keys.map((key) => personId(key, secret));
+  const keys = exchange.keys.map((key) => readableId(key, secret));
   const place = { trajectory, threadKey, user, keys };
   try {
     return redacted(assembled, withSafeIds(assembled.request, secret), place, context.redact ?? redact);
@@ -114,7 +114,7 @@ function withSafeIds(request: Turn['request'], secret: string): Turn['request'] 
   let safe = request;
   for (const name of ['user', 'safety_identifier']) {
     const raw = request[name];
-    if (typeof raw === 'string') safe = { ...safe, [name]: personId(raw, secret) };
+    if (typeof raw === 'string') safe = { ...safe, [name]: hashedId(raw, secret) };
   }
   return safe;
 }
@@ -139,11 +139,11 @@ export function makeSignal(signal: Signal, secret: string): { signal: Signal; co
   const counts: Counts = {};
   const clean = {
     ...signal,
-    identity: personId(signal.identity, secret),
-    target: { ...signal.target, id: personId(signal.target.id, secret) },
+    identity: hashedId(signal.identity, secret), // it names the user,
+    target: { ...signal.target, id: readableId(signal.target.id, secret) },
     name: redact(signal.name, counts),
     unit: redact(signal.unit, counts),
-    user: signal.user === null ? null : personId(signal.user, secret),
+    user: signal.user === null ? null : hashedId(signal.user, secret),
     comment: redact(signal.comment, counts),
     correction: redact(signal.correction, counts),
   };
@@ -153,7 +153,7 @@ export function makeSignal(signal: Signal, secret: string): { signal: Signal; co
 export function makeAttachment(attachment: Attachment, secret: string): Attachment {
   return {
     ...attachment,
-    key: personId(attachment.key, secret),
-    trajectory: attachment.trajectory === null ? null : personId(attachment.trajectory, secret),
+    key: readableId(attachment.key, secret),
+    trajectory: attachment.trajectory === null ? null : readableId(attachment.trajectory, secret),
   };
 }

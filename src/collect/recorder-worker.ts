@@ -225,7 +225,7 @@ async function recentThreads(from: Journal): Promise<ThreadPoint[]> {
   for (const { segment } of from.segments().slice(-SEED_SEGMENTS)) {
     for (const { payload } of scanRecords(await readFile(segmentPath(from.folder, segment)), true).records) {
       const turn = turnIn(payload);
-      if (turn === null || turn.threadKey === null) continue;
+      if (turn === null || turn.threadKey === null || turn.status !== 'ok') continue;
       const at = turn.startedAt + turn.latencyMs;
       if (at >= since) points.push({ threadKey: turn.threadKey, trajectory: turn.trajectory, at });
     }

@@ -14,7 +14,7 @@ let home: string;
 let recorder: Recorder | null;
 const sinkModule = new URL('./fixtures/file-sink.ts', import.meta.url).href;
 const start = async (options: Partial<RecorderOptions> = {}) => {
-  recorder = await startRecorder({ home, databaseUrl: null, sinkModule, ...options });
+  recorder = await startRecorder({ home, databaseUrl: null, secret: 's'.repeat(32), sinkModule, ...options });
   return recorder;
 };
 beforeEach(async () => {
@@ -41,6 +41,7 @@ function feedback(fields: Partial<Signal> = {}): Signal {
     value: 1,
     unit: null,
     user: 'alice',
+    key: null,
     comment: null,
     correction: null,
     at: 1,

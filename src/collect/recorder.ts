@@ -8,7 +8,6 @@
  */
 import { Worker } from 'node:worker_threads';
 import { type Exchange, exchangeBytes, packRow, type Row } from './exchange.ts';
-import { loadSecret } from './person.ts';
 import type { JournalEntry } from './signal.ts';
 
 export type SignalEntry = Exclude<JournalEntry, { kind: 'turn' }>;
@@ -58,6 +57,8 @@ export type Recorder = {
 export type RecorderOptions = {
   readonly home: string;
   readonly databaseUrl: string | null;
+  /** What user ids are hashed with (store/secret.ts). */
+  readonly secret: string;
   /** Most exchanges waiting for the worker, and most bytes of them. */
   readonly queueLength?: number;
   readonly queueBytes?: number;
@@ -105,7 +106,7 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
   const workerData: WorkerData = {
     home: options.home,
     databaseUrl: options.databaseUrl,
-    secret: await loadSecret(options.home),
+    secret: options.secret,
     journalBytes: options.journalBytes ?? null,
     segmentBytes: options.segmentBytes ?? null,
     sinkModule: options.sinkModule ?? new URL('../store/sink.ts', import.meta.url).href,

@@ -13,7 +13,7 @@ export type SinkResult = {
 export type Sink = {
   /** Commits, or throws. A thrown error with `retryable: false` says that this batch will never be accepted. */
   write(lines: readonly Line[]): Promise<SinkResult>;
-  /** The newest turns' thread keys since a time, oldest first, so that inference survives a restart. */
+  /** The newest whole answers' thread keys since a time, oldest first, so that inference survives a restart. */
   threads?(since: number): Promise<readonly ThreadPoint[]>;
   close(): Promise<void>;
 };

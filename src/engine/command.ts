@@ -105,7 +105,9 @@ async function serveModels(options: EngineOptions): Promise<void> {
       await running.close();
       process.exit(0);
     };
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop());
+    process.on('SIGTERM', () => void stop());
+    // Ctrl-C reaches every process of the terminal. A parent still has answers to give and steps to end: it says when.
+    process.on('SIGINT', () => void (child || stop()));
     // The parent is gone: so are we, at once, for nobody waits for an answer.
     const leave = () => {
       if (process.platform !== 'win32') rmSync(running.socket, { force: true });

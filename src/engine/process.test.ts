@@ -53,6 +53,10 @@ test('the engine answers over HTTP, dies, comes back with what it had, and goes 
     const saved = join(dir, 'saved');
     await engine.save('tiny', saved);
     await engine.load('other', folder);
+    // Trained and not saved: older weights under its name would be taken for it.
+    await engine.load('learner', folder);
+    await engine.forwardBackward('learner', data, { kind: 'cross_entropy' });
+    process.kill(pid, 'SIGINT'); // Ctrl-C in a terminal reaches it too; its parent decides when it ends
     const trained = await engine.forward('tiny', data);
 
     let seen = () => {};
@@ -72,6 +76,7 @@ test('the engine answers over HTTP, dies, comes back with what it had, and goes 
       ['other', 0],
     ]);
     expect(running.restarts).toBe(1);
+    await expect(engine.optimStep('learner', { learningRate: 0.01 })).rejects.toThrow(/no model "learner"/);
     expect(running.pid).not.toBe(pid);
     pid = running.pid!;
     expect(await engine.forward('tiny', data)).toEqual(trained);

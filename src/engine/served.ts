@@ -36,8 +36,13 @@ export type ServedModels = {
   /** Runs `work` with the model that now has this name, which stays until `work` is done. */
   use<T>(name: string, work: (served: Served) => Promise<T>): Promise<T>;
   list(): readonly Served[];
-  /** What a restart must load again: where the weights of each name were last read from or written to. */
+  /**
+   * What a restart must load again: where the weights of each name were last read from or written to. Not those that have
+   * learned since: they are lost with the process, and older ones under their name would be taken for them.
+   */
   loaded(): readonly Loaded[];
+  /** A trainable model is learning: until it is saved again, its folder does not hold what it knows. */
+  learning(name: string): void;
   /** A trainable model was saved with its optimizer: a restart continues from there. */
   saved(name: string, folder: string): void;
   requests(): number;
@@ -50,6 +55,7 @@ type Entry = {
   gone: Promise<void>;
   release: () => void;
   loaded: Loaded | undefined;
+  learned: boolean;
 };
 
 export function createServedModels(
@@ -86,7 +92,7 @@ export function createServedModels(
     return result;
   };
   const announce = () => options.onChange?.(loaded());
-  const loaded = () => [...byName.values()].flatMap((entry) => (entry.loaded ? [entry.loaded] : []));
+  const loaded = () => [...byName.values()].flatMap((entry) => (entry.loaded && !entry.learned ? [entry.loaded] : []));
 
   const put = (name: string, served: Served, from: Loaded | undefined): Entry | undefined => {
     let release = () => {};
@@ -94,7 +100,7 @@ export function createServedModels(
       release = done;
     });
     const before = byName.get(name);
-    byName.set(name, { served, users: 0, retired: false, gone, release, loaded: from });
+    byName.set(name, { served, users: 0, retired: false, gone, release, loaded: from, learned: false });
     return before;
   };
 
@@ -193,10 +199,17 @@ export function createServedModels(
 
     list: () => [...byName.values()].map(({ served }) => served),
     loaded,
+    learning(name) {
+      const entry = byName.get(name);
+      if (!entry || entry.learned) return;
+      entry.learned = true;
+      announce();
+    },
     saved(name, folder) {
       const entry = byName.get(name);
       if (!entry?.loaded) return;
       entry.loaded = { name, folder: resolve(folder) }; // the folder now brings its own adapter
+      entry.learned = false;
       announce();
     },
     requests: () => requests,

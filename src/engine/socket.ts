@@ -238,8 +238,10 @@ async function perform(
     case 'forward':
       return models.use(c.model, ({ model }) => engine.forward(model, c.data as Datum[]));
     case 'forwardBackward':
+      models.learning(c.model);
       return models.use(c.model, ({ model }) => engine.forwardBackward(model, c.data as Datum[], c.loss));
     case 'optimStep':
+      models.learning(c.model);
       return models.use(c.model, ({ model }) => engine.optimStep(model, c.adam as Parameters<Engine['optimStep']>[1]));
     case 'sample':
       return models.use(c.model, ({ model }) =>

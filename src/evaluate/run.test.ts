@@ -1,6 +1,7 @@
 /** Evaluating with a real, tiny engine: a task names a token, and the right answer is the token four above it. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { EngineError } from '../errors.ts';
 import type { ChatCodec } from '../simulate/engine-player.ts';
 import { type Environment, makeTask } from '../simulate/environment.ts';
 import { listReports, readReport, saveReport } from '../store/reports.ts';
@@ -64,6 +65,23 @@ const tokens = suite.tasks.map(({ data }) => data.token);
 const count = (...wanted: number[]) => tokens.filter((token) => wanted.includes(token)).length;
 
 describe('an evaluation', () => {
+  it('is the same when the engine dies under it and comes back', async () => {
+    const { seconds: _, ...whole } = await evaluate(options([0], [0, 1, 2, 3]));
+    class MortalEngine extends TabularEngine {
+      asked = 0;
+      override async sample(...call: Parameters<TabularEngine['sample']>) {
+        // Twice: once with some of the baseline's episodes answered, once with some of the candidate's.
+        if ([5, 60].includes(++this.asked)) throw new EngineError('The engine died.', { retryable: true });
+        return super.sample(...call);
+      }
+    }
+    const engine = new MortalEngine(10);
+    engine.create('old', knowing([0]));
+    engine.create('new', knowing([0, 1, 2, 3]));
+    expect(await evaluate({ ...options([0], []), engine })).toMatchObject(whole);
+    expect(engine.asked).toBeGreaterThan(80);
+  });
+
   it('passes a model that learned something, and says of what type', async () => {
     const progress: number[] = [];
     const report = await evaluate({ ...options([0], [0, 1, 2, 3]), onProgress: (played) => progress.push(played) });

@@ -3,7 +3,8 @@
  * same report but for its times, so an evaluation that was killed is simply run again.
  */
 import type { Engine } from '../engine/engine.ts';
-import { type ChatCodec, enginePlayer } from '../simulate/engine-player.ts';
+import { EngineError } from '../errors.ts';
+import { type ChatCodec, enginePlayer, watchEngine } from '../simulate/engine-player.ts';
 import type { Environment } from '../simulate/environment.ts';
 import { type Episode, play } from '../simulate/episode.ts';
 import { type Comparison, compare } from './compare.ts';
@@ -41,22 +42,30 @@ export async function evaluate<Data, Database>(options: EvaluateOptions<Data, Da
   const { attempts = 1, seed = 0, temperature = 1 } = options;
   const began = now();
   const total = 2 * suite.tasks.length * attempts;
-  let played = 0;
-  const playWith = ({ model }: Contender): Promise<Episode[][]> => {
-    const player = enginePlayer(engine, model, codec, { temperature });
-    return play(environment, player, suite.tasks, {
-      attempts,
-      seed,
-      ...(signal ? { signal } : {}),
-      onEpisode: () => onProgress?.(++played, total),
+  const playWith = ({ model }: Contender, before: number): Promise<Episode[][]> =>
+    againIfDied(async () => {
+      const watched = watchEngine(engine);
+      let played = before;
+      const episodes = await play(
+        environment,
+        enginePlayer(watched.engine, model, codec, { temperature }),
+        suite.tasks,
+        {
+          attempts,
+          seed,
+          ...(signal ? { signal } : {}),
+          onEpisode: () => onProgress?.(++played, total),
+        },
+      );
+      watched.throwIfDied();
+      return episodes;
     });
-  };
-  const baseline = (await playWith(options.baseline)).map(solvedShare);
-  const episodes = await playWith(options.candidate);
+  const baseline = (await playWith(options.baseline, 0)).map(solvedShare);
+  const episodes = await playWith(options.candidate, total / 2);
   const candidate = episodes.map(solvedShare);
   // One attempt at each task is enough to see how it talks.
   const firsts = episodes.map((group) => group[0]!);
-  const drift = await measureDrift(engine, options.baseline.model, firsts, signal);
+  const drift = await againIfDied(() => measureDrift(engine, options.baseline.model, firsts, signal));
   const tasks = suite.tasks.map(({ id, type }, i) => ({
     id,
     type,
@@ -84,6 +93,17 @@ export async function evaluate<Data, Database>(options: EvaluateOptions<Data, Da
     seconds: (now() - began) / 1000,
     createdAt: began,
   };
+}
+
+/** An engine that died comes back with the models it had, and the same seeds play the same episodes. */
+async function againIfDied<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof EngineError && error.retryable) || tries === 3) throw error;
+    }
+  }
 }
 
 const mutable = ({ verdict, reasons }: ReturnType<typeof judge>) => ({ verdict, reasons: [...reasons] });

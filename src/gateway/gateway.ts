@@ -16,8 +16,11 @@ import { type ClientKey, createRateLimiter, type KeyRing } from './keys.ts';
 import type { Metrics } from './metrics.ts';
 import { listModels } from './models.ts';
 import { sendError, sendJson } from './openai-error.ts';
+import { checkScope } from './scopes.ts';
+import type { SignalLimits } from './signal-limits.ts';
 import { attachments, feedbackSignal, outcomeSignal } from './signals.ts';
 import { targetsOf } from './targets.ts';
+import { TooMany } from './too-many.ts';
 import type { Upstreams } from './upstreams.ts';
 
 /** Bytes of one answer that are kept for recording, and of all answers in flight together. */
@@ -36,10 +39,11 @@ export function createGateway(parts: {
   upstreams: Upstreams;
   routes: Routes;
   recorder: Recorder;
+  limits: SignalLimits;
   metrics: Metrics;
   log: Logger;
 }): Gateway {
-  const { config, keys, upstreams, routes, recorder, metrics, log } = parts;
+  const { config, keys, upstreams, routes, recorder, limits, metrics, log } = parts;
   const limiter = createRateLimiter();
   const maxBody = config.gateway.maxBodyMb * 1024 * 1024;
   let inFlight = 0;
@@ -133,6 +137,7 @@ export function createGateway(parts: {
           firstByteSeconds: outcome.firstByteAt === null ? null : (outcome.firstByteAt - startedAt) / 1000,
           attempts: outcome.attempts,
         });
+        limits.answered(key.agent, id, trajectory);
         recorder.record({
           id,
           trajectory,
@@ -172,7 +177,7 @@ export function createGateway(parts: {
     const body = parseBody(bytes);
     const now = Date.now();
     const { trajectory, user } = identify(path, request.headers, null);
-    const context = { id: uuidv7(now), agent: key.agent, user, trajectory, now };
+    const context = { id: uuidv7(now), agent: key.agent, key: key.id, user, trajectory, now };
     const entries =
       route === '/attach'
         ? attachments(body, context).map((attachment) => ({ kind: 'attachment' as const, attachment }))
@@ -182,6 +187,7 @@ export function createGateway(parts: {
               signal: route === '/feedback' ? feedbackSignal(body, context) : outcomeSignal(body, context),
             },
           ];
+    for (const entry of entries) await limits.check(key, entry, now);
     for (const entry of entries) {
       if ((await recorder.signal(entry)) !== 'journalled')
         throw new TooMany(
@@ -197,6 +203,7 @@ export function createGateway(parts: {
 
   async function answer(path: Identity, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const key = admit(request);
+    checkScope(key, path.route);
     if (request.method === 'GET' && (path.route === '/models' || path.route.startsWith('/models/'))) {
       await listModels(path.route, upstreams, response);
       return;
@@ -228,14 +235,6 @@ export function createGateway(parts: {
       return inFlight;
     },
   };
-}
-
-class TooMany extends RequestError {
-  readonly retryAfterMs: number;
-  constructor(status: number, code: string, message: string, retryAfterMs: number) {
-    super(status, code, message);
-    this.retryAfterMs = retryAfterMs;
-  }
 }
 
 const retryAfter = (error: RequestError): Record<string, string> =>

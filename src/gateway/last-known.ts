@@ -32,7 +32,11 @@ const fileSchema = z.object({
   keys: z.array(
     z.tuple([
       z.string().regex(/^[0-9a-f]{64}$/),
-      z.looseObject({ id: name, agent: name, name, origin: name, rateLimit: z.number().nullable() }),
+      z.looseObject({
+        ...{ id: name, agent: name, name, origin: name },
+        scopes: z.array(name),
+        rateLimit: z.number().nullable(),
+      }),
     ]),
   ),
   routes: z.array(

@@ -8,6 +8,7 @@
  * (the way TRL does for tool results), so any chat template that only appends will do.
  */
 import type { Engine, Sample } from '../engine/engine.ts';
+import { EngineError } from '../errors.ts';
 import type { AssistantMessage, Message, ToolSpec } from './message.ts';
 import type { Conversation, PlayedTurn, Player } from './player.ts';
 
@@ -32,8 +33,35 @@ export type EnginePlayerOptions = {
   readonly minP?: number; // 0
 };
 
+/**
+ * The same engine, remembering whether it died under a call. Episodes that it left unanswered say nothing about the model,
+ * and those it still answered are no fair sample: whoever counts them plays again.
+ */
+export function watchEngine(engine: Pick<Engine, 'sample'>): {
+  readonly engine: Pick<Engine, 'sample'>;
+  /** Throws what the engine died of, if it did. */
+  readonly throwIfDied: () => void;
+} {
+  let death: EngineError | null = null;
+  return {
+    engine: {
+      sample: async (...call) => {
+        try {
+          return await engine.sample(...call);
+        } catch (error) {
+          if (error instanceof EngineError && error.retryable) death ??= error;
+          throw error;
+        }
+      },
+    },
+    throwIfDied: () => {
+      if (death !== null) throw death;
+    },
+  };
+}
+
 export function enginePlayer(
-  engine: Engine,
+  engine: Pick<Engine, 'sample'>,
   model: string,
   codec: ChatCodec,
   options: EnginePlayerOptions = {},

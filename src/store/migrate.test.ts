@@ -67,3 +67,25 @@ test('addresses are shown without their password', () => {
   );
   expect(shownUrl('no address')).toBe('the address in DATABASE_URL');
 });
+
+test('turns that were there before slices were told apart get theirs', async () => {
+  const store = await withStore();
+  await store.pool.query('drop schema pawl cascade');
+  const all = readMigrations();
+  await migrate(
+    store.pool,
+    all.filter(({ name }) => name < '0011'),
+  );
+  const messages = [{ role: 'user', content: 'I am [email].' }];
+  await writeEntries(store, [
+    entry.turn({ redactions: { email: 1 }, request: { messages, metadata: { task_type: 'refund' } } }),
+    entry.turn({ request: { messages: 'no list', metadata: ['no object'] } }),
+  ]);
+  await migrate(store.pool, all);
+  const { rows } = await store.pool.query('select task_type, personal from pawl.turns order by personal desc');
+  expect(rows).toEqual([
+    { task_type: 'refund', personal: true },
+    { task_type: null, personal: false },
+  ]);
+  expect(await writeEntries(store, [entry.turn({ trajectory: 'later' })])).toMatchObject({ inserted: 1 });
+});

@@ -43,8 +43,8 @@ describe('runs in Postgres', () => {
     expect(await runs.get('b')).toBeNull();
     await expect(createRun(runs, newRun('a'), toyStages(), 0)).rejects.toThrow(/Creating run a failed/);
 
-    expect(await runs.claim('a', null, 'h:1', 5)).toBe(true);
-    expect(await runs.claim('a', null, 'h:2', 5)).toBe(false);
+    expect(await runs.claim('a', { owner: null, request: null }, 'h:1', 5)).toBe(true);
+    expect(await runs.claim('a', { owner: null, request: null }, 'h:2', 5)).toBe(false);
     const spent = { seconds: 1.5, tokens: 20, money: 0.25 };
     const step = (n: number, loss: number): StepMetrics => ({
       step: n,

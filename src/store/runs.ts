@@ -92,13 +92,14 @@ export function postgresRunStore(store: Store): RunStore {
           await db.selectFrom('runs').selectAll().orderBy('created_at', 'desc').orderBy('id').limit(limit).execute()
         ).map(toRun),
       ),
-    claim: (id, expected, owner, now) =>
+    claim: (id, seen, owner, now) =>
       attempt(`Claiming run ${id}`, async () => {
         const { numUpdatedRows } = await db
           .updateTable('runs')
           .set({ owner, status: 'running', reason: null, request: null, heartbeat_at: new Date(now) })
           .where('id', '=', id)
-          .where(sql<boolean>`owner is not distinct from ${expected}`)
+          .where(sql<boolean>`owner is not distinct from ${seen.owner}`)
+          .where(sql<boolean>`request is not distinct from ${seen.request}`)
           .executeTakeFirst();
         return numUpdatedRows === 1n;
       }),

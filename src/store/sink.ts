@@ -10,7 +10,7 @@ const recentThreads = `
 select thread_key as "threadKey", trajectory, extract(epoch from started_at) * 1000 + latency_ms as at
 from pawl.turns
 where day >= (to_timestamp($1 / 1000.0) at time zone 'UTC')::date and started_at >= to_timestamp($1 / 1000.0)
-  and thread_key is not null
+  and thread_key is not null and status = 'ok'
 order by started_at desc limit 20000`;
 
 export const openSink: OpenSink = async ({ home, databaseUrl }) => {

@@ -30,10 +30,6 @@ export type Attempt = {
   /** Version of the weights that wrote it. */
   readonly version: number;
   readonly turns: readonly AttemptTurn[];
-  /** The conversation in words, for people and for datasets. */
-  readonly messages?: readonly unknown[];
-  /** The seed it was played with: same seed, task and weights give the same attempt. */
-  readonly seed?: number;
 };
 
 export type Group = readonly Attempt[];

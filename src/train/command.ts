@@ -2,12 +2,12 @@
  * `pawl train` and `pawl runs list|show|watch|pause|stop|resume`. A run belongs to the process that trains it; the others
  * look on through the database, and ask it to pause or stop there.
  */
-import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { trajectoryId } from '../collect/trajectory.ts';
 import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { datasetReader } from '../curate/read.ts';
 import type { Engine } from '../engine/engine.ts';
 import { createOnnxEngine } from '../engine/onnx/engine.ts';
 import { ConfigError, RequestError } from '../errors.ts';
@@ -15,10 +15,12 @@ import { postgresRunStore } from '../store/runs.ts';
 import { plain, table } from '../terminal.ts';
 import { duration, estimateCost } from './cost.ts';
 import { toJsonLine, toPrometheus } from './metrics.ts';
-import { adviseFor, planRun, type RunSettings, runSettings } from './plan.ts';
+import { ownerAlive } from './owner.ts';
+import { adviseFor, type Plan, planRun, runSettings, settingsOf, wholeSettings } from './plan.ts';
 import { recipeNames } from './recipes.ts';
+import { resultOf } from './result.ts';
 import { createRun, train } from './run.ts';
-import { bestCheckpoint, type RunRecord, type RunStore } from './run-record.ts';
+import { claimRefusal, type RunRecord, type RunStore } from './run-record.ts';
 import type { Budget } from './stop.ts';
 import { renderRun } from './view.ts';
 
@@ -88,7 +90,8 @@ export function trainCommand(): Command {
     .action((options: TrainOptions) => withHome(options, 'create', (opened) => begin(options, opened)));
 }
 
-async function begin(options: TrainOptions, { config, store, terminal }: Opened): Promise<void> {
+async function begin(options: TrainOptions, opened: Opened): Promise<void> {
+  const { config, store, terminal } = opened;
   if (options.budgetMoney !== undefined && options.moneyPerHour === undefined)
     throw new ConfigError(`A budget of ${options.budgetMoney} needs a price: give --money-per-hour too.`);
   const path = (given: string | undefined) => (given === undefined ? undefined : resolve(given));
@@ -104,6 +107,7 @@ async function begin(options: TrainOptions, { config, store, terminal }: Opened)
     learningRate: options.learningRate,
     kl: options.kl,
     credit: options.credit,
+    moneyPerHour: options.moneyPerHour,
   });
   let recipe = options.recipe;
   if (recipe === 'auto') {
@@ -113,7 +117,7 @@ async function begin(options: TrainOptions, { config, store, terminal }: Opened)
     recipe = advice.recipe;
     terminal.write(`Recipe: ${recipe}.`);
   }
-  const settings = runSettings.parse({ ...given, recipe });
+  const settings = wholeSettings(runSettings.parse({ ...given, recipe }));
   const base = resolve(options.base);
   const engine = createOnnxEngine();
   try {
@@ -125,8 +129,7 @@ async function begin(options: TrainOptions, { config, store, terminal }: Opened)
     if (!trajectoryId.safeParse(id).success || (await runs.get(id)))
       throw new ConfigError(`${id} cannot name this run: ids are letters, digits and _ . : -, and used once.`);
     const folder = join(resolve(config.home), 'runs', id);
-    mkdirSync(folder, { recursive: true });
-    const plan = await planRun(settings, { id, base, folder, seed: options.seed }, engine);
+    const plan = await planRun(settings, { base, seed: options.seed }, engine, datasetReader(store, config.home));
     terminal.write(estimateCost(plan.stages, { parameters, tokensPerSecondHere }).sentence);
     if (options.estimate) return;
     const budget: Budget = dropUndefined({
@@ -134,14 +137,13 @@ async function begin(options: TrainOptions, { config, store, terminal }: Opened)
       tokens: options.budgetTokens,
       money: options.budgetMoney,
     });
-    const kept = { ...settings, ...dropUndefined({ moneyPerHour: options.moneyPerHour }) };
     await createRun(
       runs,
-      { id, agent: config.agent, recipe, settings: kept, base, folder, seed: options.seed, budget },
+      { id, agent: config.agent, recipe, settings, base, folder, seed: options.seed, budget },
       plan.stages,
       Date.now(),
     );
-    await follow(id, runs, { engine, plan, moneyPerHour: options.moneyPerHour ?? 0 }, process.stdout);
+    await follow(id, runs, { engine, plan, opened }, process.stdout);
     await conclude(id, runs, (line) => terminal.write(line));
   } finally {
     await engine.close();
@@ -158,41 +160,33 @@ async function measureRate(engine: Engine, model: string, vocabulary: number, le
   return (16 * length) / ((performance.now() - began) / 1000) / 3;
 }
 
-/** Trains and redraws until the run ends. The first Ctrl-C pauses after the step; nothing is lost either way. */
+/** Trains and redraws until the run ends. The first Ctrl-C or SIGTERM pauses after the step. */
 async function follow(
   id: string,
   runs: RunStore,
   given: {
     readonly engine: Engine;
-    readonly plan: Awaited<ReturnType<typeof planRun>>;
-    readonly moneyPerHour: number;
+    readonly plan: Plan;
+    readonly opened: Opened;
   },
   stream: NodeJS.WriteStream,
 ): Promise<void> {
-  const pause = () => void runs.request(id, 'pause').catch(() => {});
-  process.once('SIGINT', pause);
   const draw = liveView(stream);
-  try {
-    const { validate, stages } = given.plan;
-    const steps = train(id, {
-      engine: given.engine,
-      store: runs,
-      stages,
-      moneyPerHour: given.moneyPerHour,
-      ...(validate ? { validate, validateEvery: 20 } : {}),
-    });
-    for await (const _ of steps) draw(renderRun((await runs.get(id))!, await runs.metrics(id), stream.columns ?? 100));
-  } finally {
-    process.off('SIGINT', pause);
-  }
+  given.opened.onInterrupt(() => {
+    given.opened.terminal.write('Pausing after this step. Ctrl-C again stops at once; nothing that is saved is lost.');
+    return runs.request(id, 'pause');
+  });
+  for await (const _ of train(id, { engine: given.engine, store: runs, ...given.plan }))
+    draw(renderRun((await runs.get(id))!, await runs.metrics(id), stream.columns ?? 100));
 }
 
 async function conclude(id: string, runs: RunStore, write: (line: string) => void): Promise<void> {
   const run = (await runs.get(id))!;
-  const best = bestCheckpoint(await runs.checkpoints(id));
+  const result = resultOf(run, await runs.checkpoints(id));
   write(plain(`Run ${id} is ${run.status}${run.reason ? `: ${run.reason}` : '.'}`));
-  if (best) write(plain(`Checkpoint of step ${best.step}: ${best.folder}`));
-  if (run.status === 'paused') write(`Go on with: pawl runs resume ${id}`);
+  if (result.kind === 'finished')
+    write(plain(`Checkpoint of step ${result.checkpoint.step}: ${result.checkpoint.folder}`));
+  else write(`Go on with: pawl runs resume ${id}`);
 }
 
 /** Redraws in place on a terminal; into a pipe goes only the newest second line, one per step. */
@@ -303,10 +297,18 @@ export function runsCommand(): Command {
       .action((id: string, options: CommonOptions) =>
         withHome(options, 'existing', async ({ store, terminal }) => {
           const runs = postgresRunStore(store);
-          const { status } = await needRun(runs, id);
-          if (status !== 'running') return terminal.write(`Run ${id} is ${status} already.`);
+          const run = await needRun(runs, id);
+          const asked = run.status === (request === 'pause' ? 'paused' : 'stopped') && run.request === request;
+          if (run.status === 'finished' || run.status === 'stopped' || asked)
+            return terminal.write(`Run ${id} is ${run.status} already.`);
           await runs.request(id, request);
-          terminal.write(`Asked. It will ${request} after the step it is in.`);
+          if (run.status === 'running' && claimRefusal(run, Date.now(), ownerAlive) !== null)
+            return terminal.write(`Asked. It will ${request} after the step it is in.`);
+          // Nobody trains it, so nobody would hear: it is done here, and the loop leaves the run alone from now on.
+          const [status, word] =
+            request === 'pause' ? (['paused', 'Paused'] as const) : (['stopped', 'Stopped'] as const);
+          await runs.setStatus(id, status, `${word} on request.`, Date.now());
+          terminal.write(`${word}: nobody trains it now. \`pawl runs resume ${id}\` goes on with it.`);
         }),
       );
 
@@ -314,14 +316,14 @@ export function runsCommand(): Command {
     .description('Go on with a run that was paused, stopped or killed, from its newest checkpoint.')
     .argument('<id>')
     .action((id: string, options: CommonOptions) =>
-      withHome(options, 'existing', async ({ store, terminal }) => {
+      withHome(options, 'existing', async (opened) => {
+        const { config, store, terminal } = opened;
         const runs = postgresRunStore(store);
         const run = await needRun(runs, id);
-        const { moneyPerHour = 0, ...rest } = run.settings as RunSettings & { moneyPerHour?: number };
         const engine = createOnnxEngine();
         try {
-          const plan = await planRun(runSettings.parse(rest), run, engine);
-          await follow(id, runs, { engine, plan, moneyPerHour }, process.stdout);
+          const plan = await planRun(settingsOf(run), run, engine, datasetReader(store, config.home));
+          await follow(id, runs, { engine, plan, opened }, process.stdout);
           await conclude(id, runs, (line) => terminal.write(line));
         } finally {
           await engine.close();

@@ -16,6 +16,7 @@ import { forwardBackwardCustom } from '../engine/engine.ts';
 import type { Group } from './attempt.ts';
 import { ownCount, type Sequence, sequences, type WrittenTurn } from './datum.ts';
 import { draw, mixSeed } from './order.ts';
+import { reload } from './reload.ts';
 import { type Replay, replayed } from './replay.ts';
 import { learningRate, type Schedule } from './schedule.ts';
 import { supervisedData } from './sft.ts';
@@ -128,7 +129,7 @@ export function dpo(all: readonly Pair[], settings: Partial<DpoSettings> = {}): 
     tokens: prepared.reduce((sum, p) => sum + size(p), 0) * (set.epochs * 2 + 1),
     async begin({ engine, model, start, seed }) {
       const reference = `${model}.reference`;
-      await engine.load(reference, start);
+      await reload(engine, reference, start);
       for (let at = 0; at < prepared.length; at += 32) {
         const sides = prepared.slice(at, at + 32).flatMap((p) => [p.chosen, p.rejected]);
         const { logprobs } = await engine.forward(

@@ -3,7 +3,7 @@
  * as an example. Episodes that crashed or that no model answered are nobody's policy and are left out of their group.
  */
 import type { Engine } from '../engine/engine.ts';
-import { type ChatCodec, enginePlayer } from '../simulate/engine-player.ts';
+import { type ChatCodec, enginePlayer, watchEngine } from '../simulate/engine-player.ts';
 import { type Environment, type Task, type Tool, toolSpec } from '../simulate/environment.ts';
 import { type Episode, play } from '../simulate/episode.ts';
 import type { Message, ToolSpec } from '../simulate/message.ts';
@@ -36,8 +36,6 @@ export function attemptFrom(episode: Episode): Attempt | null {
     success: episode.success,
     version: version!,
     turns,
-    messages: episode.messages,
-    seed: episode.seed,
   };
 }
 
@@ -49,12 +47,14 @@ export function environmentSource<Data, Database>(
   return {
     tasks: tasks.length,
     async play({ engine, model, tasks: wanted, attempts, seed, signal }) {
+      const watched = watchEngine(engine);
       const episodes = await play(
         environment,
-        enginePlayer(engine, model, codec),
+        enginePlayer(watched.engine, model, codec),
         wanted.map((i) => tasks[i]!),
         { attempts, seed, ...(signal ? { signal } : {}) },
       );
+      watched.throwIfDied();
       return episodes.map((group) => group.flatMap((episode) => attemptFrom(episode) ?? []));
     },
   };

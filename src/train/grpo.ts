@@ -21,6 +21,7 @@ import { entropyBonus } from './entropy.ts';
 import { type KlSetting, klDefault, klEstimate, klGradient, klPenalty } from './kl.ts';
 import type { StageMetrics } from './metrics.ts';
 import { draw, mixSeed } from './order.ts';
+import { reload } from './reload.ts';
 import { type Replay, replayed } from './replay.ts';
 import { learningRate, type Schedule } from './schedule.ts';
 import { supervisedData } from './sft.ts';
@@ -210,7 +211,7 @@ export function grpo(source: AttemptSource, settings: Partial<GrpoSettings> = {}
     async begin({ engine, model, start, seed }) {
       const reference = `${model}.reference`;
       const useReference = set.kl.coefficient > 0;
-      if (useReference) await engine.load(reference, start);
+      if (useReference) await reload(engine, reference, start);
       return {
         async step(index, signal) {
           const tasks = draw(source.tasks, index * perStep, perStep, seed);

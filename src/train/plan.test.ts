@@ -3,7 +3,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { ChatCodec } from '../simulate/engine-player.ts';
-import { adviseFor, loadEnvironment, readExamples, readPairs, runSettings } from './plan.ts';
+import { dpoDefaults } from './dpo.ts';
+import { grpoDefaults } from './grpo.ts';
+import {
+  adviseFor,
+  loadEnvironment,
+  loadPractice,
+  readExamples,
+  readPairs,
+  runSettings,
+  settingsOf,
+  wholeSettings,
+} from './plan.ts';
+import { sftDefaults } from './sft.ts';
+import { stopDefaults } from './stop.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-plan-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -64,6 +77,30 @@ describe('settings', () => {
     expect(() => runSettings.parse({ recipe: 'grpo', stepz: 3 })).toThrow(/stepz/);
     expect(() => runSettings.parse({ recipe: 'ppo' })).toThrow(/recipe/);
     expect(() => runSettings.parse({ recipe: 'grpo', attempts: 1 })).toThrow(/attempts/);
+  });
+
+  it('are stored whole: a Pawl with other defaults goes on with the run as it was begun', () => {
+    const given = runSettings.parse({ recipe: 'sft-grpo', steps: 7, learningRate: 0.001, kl: 0.2, credit: 'turn' });
+    const stored = JSON.parse(JSON.stringify(wholeSettings(given)));
+    expect(settingsOf({ id: 'a', settings: stored })).toEqual(stored);
+    expect(stored).toMatchObject({
+      stages: {
+        sft: { ...sftDefaults, schedule: { ...sftDefaults.schedule, peak: 0.001 } },
+        dpo: { beta: dpoDefaults.beta, schedule: { peak: 0.001 } },
+        grpo: { steps: 7, attempts: grpoDefaults.attempts, kl: { coefficient: 0.2 }, credit: { kind: 'turn' } },
+      },
+      rules: stopDefaults,
+    });
+  });
+
+  it('that do not say what a run learns from are refused, with the way out', () => {
+    expect(() => settingsOf({ id: 'old', settings: {} })).toThrow(/settings of run old .*`pawl runs stop old`/);
+  });
+
+  it('name a world by module and export', async () => {
+    await expect(loadPractice('examples/support-desk/desk.ts#supportDesk')).rejects.toThrow(/is no world/);
+    const { environment, practice } = await loadPractice('examples/support-desk/world.ts#deskWorld');
+    expect([environment.name, practice(3)[0]!.split]).toEqual(['support-desk', 'train']);
   });
 
   it('name an environment by module and export', async () => {

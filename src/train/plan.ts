@@ -1,122 +1,175 @@
 /**
- * From a run's settings, which are data, to its stages, which are code. Settings are stored with the run, so a resume builds
- * the same stages from the same files. Files from outside are parsed here, line by line, and refused with their line number.
+ * From a run's settings, which are data, to its stages, which are code: the one place where either the loop or a command
+ * builds them. Settings are stored whole with the run, defaults included, and refer to what is large or code: a dataset by
+ * its id, a world or environment by its module, tasks and mixes by the run's seed. So whoever goes on with a run, in whatever
+ * process, builds the same stages. Files from outside are parsed here, line by line, and refused with their line number.
  */
-import { appendFileSync, createReadStream } from 'node:fs';
-import { isAbsolute, join, resolve } from 'node:path';
+import { createReadStream } from 'node:fs';
+import { isAbsolute, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
+import type { DatasetReader } from '../curate/read.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ConfigError } from '../errors.ts';
 import { loadChatCodec } from '../simulate/chat-codec.ts';
 import type { ChatCodec } from '../simulate/engine-player.ts';
-import { type Environment, makeTasks } from '../simulate/environment.ts';
+import { type Environment, makeTasks, type Task } from '../simulate/environment.ts';
 import type { Message } from '../simulate/message.ts';
 import { turnCredit } from './advantage.ts';
 import { type Advice, adviseRecipe } from './advise.ts';
-import type { Pair } from './dpo.ts';
+import { dpoDefaults, type Pair } from './dpo.ts';
 import { environmentSource, exampleFrom, measureSuccess, toolSpecs, turnsFromMessages } from './episodes.ts';
 import { grpoDefaults } from './grpo.ts';
-import { type RecipeName, recipeNames, recipes } from './recipes.ts';
+import { type Ingredients, type RecipeName, recipeNames, recipes } from './recipes.ts';
 import { rftDefaults } from './rft.ts';
+import type { RunRecord } from './run-record.ts';
 import type { Schedule } from './schedule.ts';
 import type { Example } from './sft.ts';
 import { sftDefaults } from './sft.ts';
 import type { Stage } from './stage.ts';
-import { type Candidate, keepingCandidates } from './synthetic.ts';
+import { type StopRules, stopDefaults } from './stop.ts';
 
 const file = z.string().min(1).max(4096);
+const json = z.record(z.string(), z.json());
 
 export const runSettings = z.strictObject({
   recipe: z.enum(recipeNames as [RecipeName, ...RecipeName[]]),
   /** Module of the environment, with the name of its export after '#'; without one, the default export. */
   environment: file.optional(),
+  /** Module of a world, likewise: its environment, its tasks, and the broad mix for `replay`. */
+  world: file.optional(),
   /** Training and validation tasks generated from the seed. */
   tasks: z.int().min(1).max(1_000_000).default(2000),
   validationTasks: z.int().min(0).max(10_000).default(60),
   /** JSONL: {"messages": […], "quality": 0–1, "taskType": "…"} */
   examples: file.optional(),
+  /** Id of a dataset that `pawl curate` or the loop made in this home. */
+  dataset: z.string().min(1).max(200).optional(),
   /** JSONL: {"prompt": [messages], "chosen": [messages], "rejected": [messages], "gap": 0–1} */
   pairs: file.optional(),
-  /** JSONL like `examples`: the broad mix that must not be forgotten, and its share of each batch. */
-  replay: z.strictObject({ file, share: z.number().gt(0).lt(1) }).optional(),
+  /** The broad mix that must not be forgotten, JSONL like `examples` or else the world's, and its share of each batch. */
+  replay: z.strictObject({ file: file.optional(), share: z.number().gt(0).lt(1) }).optional(),
   steps: z.int().min(1).max(1_000_000).optional(),
   tasksPerStep: z.int().min(1).max(4096).optional(),
   attempts: z.int().min(2).max(256).optional(),
   learningRate: z.number().positive().max(1).optional(),
   kl: z.number().min(0).max(10).optional(),
   credit: z.enum(['attempt', 'turn']).optional(),
+  moneyPerHour: z.number().min(0).optional(),
+  /** Every setting of every algorithm and of the stop rules as they were when the run began (`wholeSettings`). */
+  stages: z.partialRecord(z.enum(['sft', 'rft', 'dpo', 'grpo']), json).optional(),
+  rules: json.optional(),
 });
 export type RunSettings = z.infer<typeof runSettings>;
 
-export type Plan = {
-  readonly stages: readonly Stage[];
-  /** Held-out success of a model; absent without an environment. */
-  readonly validate?: (engine: Engine, model: string) => Promise<number>;
+/** What a model practises on, and what it must not forget; a world (loop.ts) is this and more. */
+export type Practice<Data = unknown, Database = unknown> = {
+  readonly environment: Environment<Data, Database>;
+  /** Tasks to practise on; they share nothing with the golden ones. */
+  readonly practice: (seed: number) => readonly Task<Data>[];
+  /** What the model must not forget. */
+  readonly broad: (codec: ChatCodec, seed: number) => readonly Example[];
 };
 
-/** `run`: what the run is called and where it writes; candidates for datasets go to candidates.jsonl there. */
+export type Plan = {
+  readonly stages: readonly Stage[];
+  readonly rules: Partial<StopRules>;
+  readonly moneyPerHour: number;
+  /** Held-out success of a model, and how often a run measures it; absent without an environment. */
+  readonly validate?: (engine: Engine, model: string) => Promise<number>;
+  readonly validateEvery?: number;
+};
+
+/** The settings as they are stored: a Pawl with other defaults goes on with the run as it was begun. */
+export function wholeSettings(settings: RunSettings): RunSettings {
+  return runSettings.parse({ ...settings, stages: stageSettings(settings), rules: stopDefaults });
+}
+
+function stageSettings(settings: RunSettings): NonNullable<Ingredients['settings']> {
+  const { learningRate, attempts, steps, tasksPerStep, kl, credit } = settings;
+  const rate = ({ schedule }: { readonly schedule: Schedule }) =>
+    learningRate === undefined ? {} : { schedule: { ...schedule, peak: learningRate } };
+  const given = <K extends string, V>(key: K, value: V | undefined) =>
+    (value === undefined ? {} : { [key]: value }) as { readonly [P in K]?: V };
+  return {
+    sft: { ...sftDefaults, ...rate(sftDefaults) },
+    rft: { ...rftDefaults, ...given('attempts', attempts), ...rate(rftDefaults) },
+    dpo: { ...dpoDefaults, ...rate(dpoDefaults) },
+    grpo: {
+      ...grpoDefaults,
+      ...given('attempts', attempts),
+      ...given('steps', steps),
+      ...given('tasksPerStep', tasksPerStep),
+      ...rate(grpoDefaults),
+      ...(kl === undefined ? {} : { kl: { ...grpoDefaults.kl, coefficient: kl } }),
+      ...(credit === 'turn' ? { credit: turnCredit } : {}),
+    },
+  };
+}
+
+/** The run's settings as they stand in its record. */
+export function settingsOf(run: Pick<RunRecord, 'id' | 'settings'>): RunSettings {
+  const parsed = runSettings.safeParse(run.settings);
+  if (parsed.success) return parsed.data;
+  throw new ConfigError(
+    `The settings of run ${run.id} do not say what it learns from (${parsed.error.issues[0]!.message}), so nobody can go on with it: an older Pawl began it. End it with \`pawl runs stop ${run.id}\` and begin anew.`,
+  );
+}
+
 export async function planRun(
   settings: RunSettings,
-  run: { readonly id: string; readonly base: string; readonly folder: string; readonly seed: number },
+  run: { readonly base: string; readonly seed: number },
   engine: Engine,
+  readDataset: DatasetReader,
 ): Promise<Plan> {
   const { base, seed } = run;
   const codec = await loadChatCodec(base);
-  const environment = settings.environment ? await loadEnvironment(settings.environment) : null;
-  const tools = environment ? toolSpecs(environment.tools) : [];
-  const keep = (found: readonly Candidate[]) => {
-    if (found.length > 0)
-      appendFileSync(join(run.folder, 'candidates.jsonl'), found.map((c) => `${JSON.stringify(c)}\n`).join(''));
-  };
-  const source = environment
-    ? keepingCandidates(
-        environmentSource(environment, makeTasks(environment, 'train', settings.tasks, seed), codec),
-        { run: run.id },
-        keep,
-      )
-    : null;
-  const { learningRate } = settings;
-  const rate = (defaults: { readonly schedule: Schedule }) =>
-    learningRate === undefined ? {} : { schedule: { ...defaults.schedule, peak: learningRate } };
-  const given = <K extends string, V>(key: K, value: V | undefined) =>
-    (value === undefined ? {} : { [key]: value }) as { readonly [P in K]?: V };
-  const practice = { ...given('attempts', settings.attempts) };
+  const practice = await practiceOf(settings);
+  const tools = practice ? toolSpecs(practice.environment.tools) : [];
+  const examples = [
+    ...(settings.examples ? await readExamples(settings.examples, codec, tools) : []),
+    ...(settings.dataset ? await datasetExamples(readDataset(settings.dataset), codec) : []),
+  ];
   const stages = await recipes[settings.recipe]({
     engine,
     base,
     seed,
-    ...(source ? { source } : {}),
-    ...given('examples', settings.examples ? await readExamples(settings.examples, codec, tools) : undefined),
-    ...given('pairs', settings.pairs ? await readPairs(settings.pairs, codec, tools) : undefined),
-    ...(settings.replay
-      ? {
-          replay: {
-            examples: await readExamples(settings.replay.file, codec, tools),
-            share: settings.replay.share,
-          },
-        }
-      : {}),
-    settings: {
-      sft: rate(sftDefaults),
-      rft: { ...practice, ...rate(rftDefaults) },
-      grpo: {
-        ...practice,
-        ...given('steps', settings.steps),
-        ...given('tasksPerStep', settings.tasksPerStep),
-        ...rate(grpoDefaults),
-        ...(settings.kl === undefined ? {} : { kl: { ...grpoDefaults.kl, coefficient: settings.kl } }),
-        ...(settings.credit === 'turn' ? { credit: turnCredit } : {}),
-      },
-    },
+    ...(practice ? { source: environmentSource(practice.environment, practice.practice(seed), codec) } : {}),
+    ...(settings.examples || settings.dataset ? { examples } : {}),
+    ...(settings.pairs ? { pairs: await readPairs(settings.pairs, codec, tools) } : {}),
+    ...(settings.replay ? { replay: await replayOf(settings.replay) } : {}),
+    settings: (settings.stages as Ingredients['settings'] | undefined) ?? stageSettings(settings),
   });
-  if (!environment || settings.validationTasks === 0) return { stages };
+  const plan = { stages, rules: { ...settings.rules }, moneyPerHour: settings.moneyPerHour ?? 0 };
+  if (!practice || settings.validationTasks === 0) return plan;
+  const { environment } = practice;
   const held = makeTasks(environment, 'validation', settings.validationTasks, seed);
   return {
-    stages,
+    ...plan,
     validate: async (on, model) => (await measureSuccess(environment, held, codec, on, model, { seed })).success,
+    validateEvery: 20,
   };
+
+  async function replayOf({ file: path, share }: NonNullable<RunSettings['replay']>) {
+    if (path) return { examples: await readExamples(path, codec, tools), share };
+    if (!settings.world) throw new ConfigError('replay needs a file to replay from, or a world that has a broad mix.');
+    return { examples: practice!.broad(codec, seed), share };
+  }
+}
+
+async function practiceOf({ world, environment: reference, tasks }: RunSettings): Promise<Practice | null> {
+  if (world) return loadPractice(world);
+  if (!reference) return null;
+  const environment = await loadEnvironment(reference);
+  return { environment, practice: (seed) => makeTasks(environment, 'train', tasks, seed), broad: () => [] };
+}
+
+/** Written again from its words: what was redacted has no exact tokens, and the rest must look the same. */
+async function datasetExamples(curated: ReturnType<DatasetReader>, codec: ChatCodec): Promise<Example[]> {
+  const examples: Example[] = [];
+  for await (const one of curated) examples.push(exampleFrom(codec, one.messages, one, one.tools));
+  return examples;
 }
 
 /** The advice for what these settings bring, before a recipe is chosen. */
@@ -137,19 +190,35 @@ export async function adviseFor(settings: Omit<RunSettings, 'recipe'>): Promise<
   });
 }
 
-/** A module of the user's; it is code they chose to run. */
-export async function loadEnvironment(reference: string): Promise<Environment<unknown, unknown>> {
+/** What a module of the user's exports under a name; it is code they chose to run. */
+async function exported(reference: string): Promise<{ name: string; value: unknown; all: string }> {
   const [path, name = 'default'] = reference.split('#');
-  const found = (await import(pathToFileURL(isAbsolute(path!) ? path! : resolve(path!)).href)) as Record<
-    string,
-    unknown
-  >;
-  const environment = found[name] as Environment<unknown, unknown> | undefined;
-  if (typeof environment?.gradeEnd !== 'function' || !Array.isArray(environment.tools))
+  const module: Record<string, unknown> = await import(pathToFileURL(isAbsolute(path!) ? path! : resolve(path!)).href);
+  return { name, value: module[name], all: Object.keys(module).join(', ') };
+}
+
+const isEnvironment = (value: unknown): boolean => {
+  const found = value as Environment<unknown, unknown> | undefined;
+  return typeof found?.gradeEnd === 'function' && Array.isArray(found.tools);
+};
+
+export async function loadEnvironment(reference: string): Promise<Environment<unknown, unknown>> {
+  const { name, value, all } = await exported(reference);
+  if (!isEnvironment(value))
     throw new ConfigError(
-      `${reference} is no environment: '${name}' must be an object with name, types, tools, user and graders; the module exports ${Object.keys(found).join(', ')}.`,
+      `${reference} is no environment: '${name}' must be an object with name, types, tools, user and graders; the module exports ${all}.`,
     );
-  return environment;
+  return value as Environment<unknown, unknown>;
+}
+
+export async function loadPractice<P extends Practice>(reference: string): Promise<P> {
+  const { name, value, all } = await exported(reference);
+  const found = value as P | undefined;
+  if (!isEnvironment(found?.environment) || typeof found?.practice !== 'function' || typeof found.broad !== 'function')
+    throw new ConfigError(
+      `${reference} is no world: '${name}' must be an object with environment, practice and broad; the module exports ${all}.`,
+    );
+  return found;
 }
 
 const message = z.looseObject({ role: z.enum(['system', 'user', 'assistant', 'tool']), content: z.string().nullish() });

@@ -8,6 +8,7 @@ import type { AttemptSource, Group } from './attempt.ts';
 import { type DpoSettings, dpo, type Pair, pairsFrom } from './dpo.ts';
 import { type GrpoSettings, grpo } from './grpo.ts';
 import { draw, mixSeed } from './order.ts';
+import { reload } from './reload.ts';
 import type { Replay } from './replay.ts';
 import { type RftSettings, rft } from './rft.ts';
 import { type Example, type SftSettings, sft } from './sft.ts';
@@ -96,7 +97,7 @@ async function playBase(from: Ingredients, recipe: string): Promise<readonly Gro
   const source = sourceOf(from, recipe);
   const { tasks, attempts } = from.settings?.collect ?? { tasks: 256, attempts: 8 };
   const model = 'collecting';
-  await from.engine.load(model, from.base);
+  await reload(from.engine, model, from.base);
   try {
     const seed = mixSeed(from.seed, 0xc011ec7);
     return await source.play({ engine: from.engine, model, tasks: draw(source.tasks, 0, tasks, seed), attempts, seed });

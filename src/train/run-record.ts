@@ -6,7 +6,8 @@
  * checkpoint   weights on disk after a number of steps, with the stage's state; a run resumes from the newest
  *
  * States: running → finished | stopped | paused | failed; paused, stopped and failed may run again; so may a `running`
- * whose process is gone.
+ * whose process is gone. `request` stands until a process takes the run again: it tells what somebody paused from what was
+ * merely interrupted.
  */
 import type { StepMetrics } from './metrics.ts';
 import { ownerName } from './owner.ts';
@@ -59,8 +60,8 @@ export interface RunStore {
   get(id: string): Promise<RunRecord | null>;
   /** Newest first. */
   list(limit?: number): Promise<readonly RunRecord[]>;
-  /** Takes the run over if `owner` is still the one given; false if somebody was quicker. */
-  claim(id: string, expected: string | null, owner: string, now: number): Promise<boolean>;
+  /** Takes the run over if it is as it was seen; false if somebody took it, or asked something of it, meanwhile. */
+  claim(id: string, seen: Pick<RunRecord, 'owner' | 'request'>, owner: string, now: number): Promise<boolean>;
   heartbeat(id: string, now: number): Promise<void>;
   /** Writes a step's metrics and the run's progress together; says what was asked of the run meanwhile. */
   saveStep(id: string, metrics: StepMetrics, spent: Spent, now: number): Promise<RunRecord['request']>;
@@ -114,8 +115,8 @@ export function memoryRunStore(): RunStore {
     },
     get: async (id) => runs.get(id) ?? null,
     list: async (limit = 50) => [...runs.values()].sort((a, b) => b.createdAt - a.createdAt).slice(0, limit),
-    async claim(id, expected, owner, now) {
-      if (need(id).owner !== expected) return false;
+    async claim(id, seen, owner, now) {
+      if (need(id).owner !== seen.owner || need(id).request !== seen.request) return false;
       patch(id, { owner, status: 'running', reason: null, request: null, heartbeatAt: now });
       return true;
     },

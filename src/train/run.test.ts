@@ -1,13 +1,15 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EngineError } from '../errors.ts';
 import { TabularEngine } from './fixtures/tabular-engine.ts';
 import { toy, toySource, toyStages } from './fixtures/toy.ts';
 import { grpo } from './grpo.ts';
 import type { StepMetrics } from './metrics.ts';
+import { exportResult, resultOf } from './result.ts';
 import { createRun, type RunParts, train } from './run.ts';
-import { bestCheckpoint, claimRefusal, memoryRunStore, type RunStore } from './run-record.ts';
+import { bestCheckpoint, claimRefusal, memoryRunStore, type RunRecord, type RunStore } from './run-record.ts';
 import type { Stage } from './stage.ts';
 
 let folder: string;
@@ -187,10 +189,175 @@ describe('a run', () => {
   });
 });
 
+describe('an interrupted run', () => {
+  const whole = async (more: Partial<RunParts> = {}) => {
+    await create('whole', more.stages, {});
+    const engine = new TabularEngine(toy.vocabulary);
+    await drain('whole', parts({ engine, ...more }));
+    return { engine, curve: curve(await store.metrics('whole')) };
+  };
+
+  it('that was aborted throws, is not finished, and has no result', async () => {
+    const { engine, curve: expected } = await whole();
+    await create('a');
+    const abort = new AbortController();
+    const stopped = (async () => {
+      for await (const { step } of train('a', parts({ signal: abort.signal }))) if (step === 9) abort.abort();
+    })();
+    await expect(stopped).rejects.toThrow(/abort/i);
+    expect(await store.get('a')).toMatchObject({ status: 'paused', reason: 'Interrupted.', step: 10, request: null });
+    const out = join(folder, 'out');
+    const again = new TabularEngine(toy.vocabulary);
+    await expect(exportResult('a', out, { store, engine: again })).rejects.toThrow(
+      /Run a is paused at step 10 of 22; only a finished run has a model to use.*pawl runs resume a/,
+    );
+    expect(existsSync(out)).toBe(false);
+    await drain('a', parts({ engine: again }));
+    expect(curve(await store.metrics('a'))).toEqual(expected);
+    expect(again.table('m')).toEqual(engine.table('m'));
+    await exportResult('a', out, { store, engine: again });
+    await again.load('out', out);
+    expect(again.table('out')).toEqual(engine.table('m'));
+  });
+
+  it('takes no step more when it was killed after the step that a rule called the last', async () => {
+    // Reward never moves, so after three steps without a better one the stage has had enough.
+    const still = (): Stage[] => {
+      const [first, , last] = stages();
+      const begin: Stage['begin'] = async (context, state) => {
+        const active = await first!.begin(context, state);
+        const step = async (i: number) => ({ values: { ...(await active.step(i)).values, reward_mean: 0.5 } });
+        return { ...active, step };
+      };
+      return [{ ...first!, begin }, last!];
+    };
+    const rules = { patience: 3, window: 1 };
+    const { engine, curve: expected } = await whole({ stages: still(), rules });
+    expect(expected.map((m) => m.stage)).toEqual([...Array(4).fill('sft'), ...Array(6).fill('grpo')]);
+    await create('a', still());
+    await drain('a', parts({ stages: still(), rules }), 4);
+    const again = new TabularEngine(toy.vocabulary);
+    await drain('a', parts({ stages: still(), rules, engine: again }));
+    expect(curve(await store.metrics('a'))).toEqual(expected);
+    expect(again.table('m')).toEqual(engine.table('m'));
+  });
+
+  it('counts the tokens of steps done again once, so that a budget of tokens ends at the same step', async () => {
+    await create('whole', stages(), { tokens: 120 });
+    await drain('whole', parts());
+    await create('a', stages(), { tokens: 120 });
+    for (const cut of [3, 2, 3]) await drain('a', parts(), cut); // each goes back to the checkpoint before it
+    await drain('a', parts());
+    const [one, other] = [(await store.get('whole'))!, (await store.get('a'))!];
+    expect([one.status, one.step < 22]).toEqual(['stopped', true]);
+    expect([other.status, other.step, other.spent.tokens]).toEqual([one.status, one.step, one.spent.tokens]);
+  });
+
+  it('goes on from an older checkpoint when the newest is gone, and clears away what no row names', async () => {
+    const { engine, curve: expected } = await whole();
+    for (const gone of ['step-000019', 'stage-2']) {
+      await create(gone);
+      await drain(gone, parts({ checkpointEvery: 3 }), 20);
+      const at = join(folder, gone);
+      expect(readdirSync(at)).toContain(gone);
+      rmSync(join(at, gone), { recursive: true });
+      mkdirSync(join(at, 'step-000020')); // a save or a prune that was killed
+      mkdirSync(join(at, '.step-000021.writing-1-ab'));
+      const again = new TabularEngine(toy.vocabulary);
+      await drain(gone, parts({ checkpointEvery: 3, engine: again }));
+      expect(curve(await store.metrics(gone))).toEqual(expected);
+      expect(again.table('m')).toEqual(engine.table('m'));
+      const kept = (await store.checkpoints(gone)).map((c) => c.folder);
+      expect(readdirSync(at).sort()).toEqual(['metrics.jsonl', ...kept.map((path) => basename(path))].sort());
+    }
+  });
+
+  it('is refused where what it learns from has changed since', async () => {
+    await create('a');
+    await drain('a', parts(), 3);
+    await expect(drain('a', parts({ stages: stages().slice(0, 2) }))).rejects.toThrow(
+      /begun with 22 steps and now has 16: what it learns from has changed/,
+    );
+  });
+
+  /** Dies at the nth optimizer step and comes back with what was loaded from disk and has not learned since. */
+  class MortalEngine extends TabularEngine {
+    left: number;
+    constructor(steps: number) {
+      super(toy.vocabulary);
+      this.left = steps;
+    }
+    override async optimStep(...call: Parameters<TabularEngine['optimStep']>) {
+      if (--this.left === 0) {
+        await this.close();
+        throw new EngineError('The engine died.', { retryable: true });
+      }
+      return super.optimStep(...call);
+    }
+  }
+
+  it.each([1, 6, 15])('whose engine dies at its optimizer step %i goes on by itself', async (nth) => {
+    const { engine, curve: expected } = await whole();
+    await create('a');
+    const mortal = new MortalEngine(nth);
+    await drain('a', parts({ engine: mortal }));
+    expect(curve(await store.metrics('a'))).toEqual(expected);
+    expect(mortal.table('m')).toEqual(engine.table('m'));
+    expect(await store.get('a')).toMatchObject({ status: 'finished', step: 22 });
+  });
+
+  it('whose engine dies at the same step each time fails, and says of what', async () => {
+    await create('a');
+    const mortal = new MortalEngine(1);
+    const dies = drain(
+      'a',
+      parts({
+        engine: mortal,
+        stages: stages().map((s) => ({
+          ...s,
+          begin: (...given) => {
+            mortal.left = 1;
+            return s.begin(...given);
+          },
+        })),
+      }),
+    );
+    await expect(dies).rejects.toThrow('The engine died.');
+    expect(await store.get('a')).toMatchObject({ status: 'failed', step: 0 });
+  });
+});
+
+describe('what a run has come to', () => {
+  const record = async (change: Partial<RunRecord>) => {
+    await create('a');
+    return { ...(await store.get('a'))!, ...change };
+  };
+
+  it.each<[Partial<RunRecord>, string]>([
+    [{ status: 'paused', reason: 'Not begun.' }, 'open'],
+    [{ status: 'paused', reason: 'Interrupted.' }, 'open'],
+    [{ status: 'running' }, 'open'],
+    [{ status: 'failed' }, 'open'],
+    [{ status: 'paused', request: 'pause' }, 'held'],
+    [{ status: 'running', request: 'pause' }, 'held'], // its process died before it heard
+    [{ status: 'running', request: 'stop' }, 'stopped'],
+    [{ status: 'stopped' }, 'stopped'],
+  ])('%o is %s', async (change, kind) => {
+    expect(resultOf(await record(change), []).kind).toBe(kind);
+  });
+
+  it('is its best checkpoint if it is finished, and nothing else is', async () => {
+    await create('a');
+    await drain('a', parts());
+    const all = await store.checkpoints('a');
+    expect(resultOf((await store.get('a'))!, all)).toEqual({ kind: 'finished', checkpoint: all.at(-1) });
+  });
+});
+
 describe('taking a run over', () => {
   const run = async () => {
     await create('a');
-    await store.claim('a', null, 'host 1 start', 1000);
+    await store.claim('a', { owner: null, request: null }, 'host 1 start', 1000);
     return (await store.get('a'))!;
   };
 
@@ -204,7 +371,14 @@ describe('taking a run over', () => {
 
   it('goes to one of two', async () => {
     await run();
-    expect(await store.claim('a', 'host 1 start', 'host 2 start', 0)).toBe(true);
-    expect(await store.claim('a', 'host 1 start', 'host 3 start', 0)).toBe(false);
+    const seen = { owner: 'host 1 start', request: null };
+    expect(await store.claim('a', seen, 'host 2 start', 0)).toBe(true);
+    expect(await store.claim('a', seen, 'host 3 start', 0)).toBe(false);
+  });
+
+  it('fails when somebody asked it to pause since it was looked at', async () => {
+    await run();
+    await store.request('a', 'pause');
+    expect(await store.claim('a', { owner: 'host 1 start', request: null }, 'host 2 start', 0)).toBe(false);
   });
 });

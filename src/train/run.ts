@@ -4,15 +4,19 @@
  * checkpoint, forgets the metrics of the steps after it, and does them again; since a step follows from weights, state and
  * (seed, step), the curve is the same.
  *
- * Order of writes: weights on disk, then the row that names them; metrics and progress in one transaction. A crash between
- * two of them leaves at most a folder that no row names, which the next save replaces.
+ * Order of writes: weights on disk, then the row that names them; metrics and progress in one transaction; a row is dropped
+ * before its folder. A crash between two of them leaves at most a folder that no row names, which the next start removes.
+ *
+ * An engine that died and came back without the weights is no end: the run goes on from its newest checkpoint.
  */
-import { appendFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Engine } from '../engine/engine.ts';
+import { EngineError } from '../errors.ts';
 import { type StepMetrics, toJsonLine } from './metrics.ts';
 import { mixSeed } from './order.ts';
 import { ownerAlive, thisOwner } from './owner.ts';
+import { reload } from './reload.ts';
 import { claimRefusal, type RunCheckpoint, type RunRecord, type RunStatus, type RunStore } from './run-record.ts';
 import type { Stage } from './stage.ts';
 import { overBudget, type Spent, type Stop, type StopRules, stopDefaults, stopRule } from './stop.ts';
@@ -60,26 +64,47 @@ export async function createRun(
   return record;
 }
 
-/** Runs, or runs on, until the recipe, a rule, a budget or a request ends it. Yields each step after it is saved. */
+/** Times that the engine may be lost without a step in between; more is no accident. */
+const losses = 3;
+
+/**
+ * Runs, or runs on, until the recipe, a rule, a budget or a request ends it. Yields each step after it is saved. Aborted, it
+ * throws the signal's reason once the run is down as interrupted: an end that looks like any other would be taken for one.
+ */
 export async function* train(id: string, parts: RunParts): AsyncGenerator<StepMetrics, RunRecord> {
   const { store, now = Date.now } = parts;
   const record = await store.get(id);
   if (!record) throw new Error(`There is no run ${id}; 'pawl runs list' shows those that exist.`);
   const refusal = claimRefusal(record, now(), ownerAlive);
   if (refusal) throw new Error(refusal);
-  if (!(await store.claim(id, record.owner, thisOwner(), now())))
-    throw new Error(`Run ${id} was taken by another process in this moment.`);
+  const steps = parts.stages.reduce((n, stage) => n + stage.steps, 0);
+  if (steps !== record.steps)
+    throw new Error(
+      `Run ${id} was begun with ${record.steps} steps and now has ${steps}: what it learns from has changed since. Put that back, or begin a new run.`,
+    );
+  if (!(await store.claim(id, record, thisOwner(), now())))
+    throw new Error(`Run ${id} was taken by another process, or asked to pause, in this moment; look at it again.`);
   const beating = setInterval(() => void store.heartbeat(id, now()).catch(() => {}), 15_000);
   beating.unref();
   // What stands if the caller just stops asking for steps, or aborts.
   let end: { status: RunStatus; reason: string | null } = { status: 'paused', reason: 'Interrupted.' };
   try {
-    end = yield* carryOn(record, parts);
-  } catch (error) {
-    if (!parts.signal?.aborted) {
-      end = { status: 'failed', reason: error instanceof Error ? error.message : String(error) };
-      throw error;
+    for (let lost = 0, reached = -1; ; ) {
+      try {
+        end = yield* carryOn(id, parts);
+        break;
+      } catch (error) {
+        if (parts.signal?.aborted || !(await isLost(error, parts.engine, parts.model ?? id))) throw error;
+        const { step } = (await store.get(id))!;
+        lost = step > reached ? 1 : lost + 1;
+        if (lost > losses) throw error;
+        reached = Math.max(reached, step);
+      }
     }
+  } catch (error) {
+    if (!parts.signal?.aborted)
+      end = { status: 'failed', reason: error instanceof Error ? error.message : String(error) };
+    throw error;
   } finally {
     clearInterval(beating);
     await store.setStatus(id, end.status, end.reason, now());
@@ -87,28 +112,38 @@ export async function* train(id: string, parts: RunParts): AsyncGenerator<StepMe
   return (await store.get(id))!;
 }
 
+/** Whether the engine died under the run: a call says so, or the model it held is gone. */
+async function isLost(error: unknown, engine: Engine, model: string): Promise<boolean> {
+  if (error instanceof EngineError && error.retryable) return true;
+  return !(await engine.models().catch(() => [{ name: model }])).some(({ name }) => name === model);
+}
+
 async function* carryOn(
-  record: RunRecord,
+  id: string,
   parts: RunParts,
 ): AsyncGenerator<StepMetrics, { status: RunStatus; reason: string | null }> {
   const { engine, store, stages, now = Date.now, checkpointEvery = 10, validateEvery = 0 } = parts;
-  const { id, folder, seed, budget } = record;
+  const record = (await store.get(id))!;
+  const { folder, seed, budget } = record;
   const model = parts.model ?? id;
   const rules = { ...stopDefaults, ...parts.rules };
   mkdirSync(folder, { recursive: true });
 
   const checkpoints = await store.checkpoints(id);
-  const newest = checkpoints.at(-1) ?? null;
+  removeUnnamed(folder, checkpoints);
+  const newest = newestWhole(checkpoints);
   let step = newest?.step ?? 0;
   await store.rewind(id, step);
   const log = join(folder, 'metrics.jsonl');
-  writeFileSync(log, (await store.metrics(id)).map((m) => `${toJsonLine(id, m)}\n`).join(''));
-  let { spent } = record;
+  const kept = await store.metrics(id);
+  writeFileSync(log, kept.map((m) => `${toJsonLine(id, m)}\n`).join(''));
+  // Time and money are gone whatever became of the steps they went into; tokens are those of the steps that count, so that
+  // a budget of tokens ends the run at the same step.
+  let spent: Spent = { ...record.spent, tokens: kept.reduce((n, { values }) => n + (values.tokens ?? 0), 0) };
   await reload(engine, model, newest?.folder ?? record.base);
 
   const save = async (kind: RunCheckpoint['kind'], stage: number, state: unknown, validation: number | null) => {
     const at = join(folder, kind === 'stage' ? `stage-${stage}` : `step-${String(step).padStart(6, '0')}`);
-    if (existsSync(at)) rmSync(at, { recursive: true });
     await engine.save(model, at, { optimizer: kind === 'step' });
     await store.saveCheckpoint({ run: id, step, kind, stage, folder: at, state: state ?? null, validation });
     await prune(store, id);
@@ -122,7 +157,7 @@ async function* carryOn(
       firstStep = lastStep;
       continue;
     }
-    const known = (await store.checkpoints(id)).find((c) => c.kind === 'stage' && c.stage === index);
+    const known = (await store.checkpoints(id)).find((c) => isStart(c, index));
     let start = known?.folder;
     if (!start) {
       start = await save('stage', index, null, null);
@@ -132,7 +167,9 @@ async function* carryOn(
     const resumed = newest?.kind === 'step' && newest.stage === index ? (newest.state ?? undefined) : undefined;
     const history = [...(await store.metrics(id, firstStep))];
     const active = await stage.begin({ engine, model, start, seed: mixSeed(seed, index) }, resumed);
-    let ended: Stop | { kind: 'asked'; request: 'pause' | 'stop' } | null = null;
+    // Killed between the step that was the last and the word of it, the run must not take one more.
+    let ended: Stop | { kind: 'asked'; request: 'pause' | 'stop' } | null =
+      stopRule(history, rules) ?? overBudget(spent, budget);
     try {
       while (step < lastStep && ended === null) {
         parts.signal?.throwIfAborted();
@@ -187,9 +224,23 @@ async function* carryOn(
   return { status: 'finished', reason: null };
 }
 
-async function reload(engine: Engine, model: string, folder: string): Promise<void> {
-  if ((await engine.models()).some((m) => m.name === model)) await engine.unload(model);
-  await engine.load(model, folder);
+const isStart = (c: RunCheckpoint, stage: number): boolean =>
+  c.kind === 'stage' && c.stage === stage && existsSync(c.folder);
+
+/** The newest checkpoint that a run can go on from: a step needs the start of its stage too, which is its reference. */
+function newestWhole(checkpoints: readonly RunCheckpoint[]): RunCheckpoint | null {
+  const whole = checkpoints.filter((c) => existsSync(c.folder) && checkpoints.some((other) => isStart(other, c.stage)));
+  return whole.at(-1) ?? null;
+}
+
+/** What a save or a prune that was killed has left: checkpoints that no row names. */
+function removeUnnamed(folder: string, checkpoints: readonly RunCheckpoint[]): void {
+  const named = new Set(checkpoints.map((c) => c.folder));
+  for (const name of readdirSync(folder)) {
+    const at = join(folder, name.replace(/^\.(.+)\.(next|previous|writing-.+)$/, '$1'));
+    if (/(^|[.])(step|stage)-\d+/.test(name) && !named.has(at))
+      rmSync(join(folder, name), { recursive: true, force: true });
+  }
 }
 
 /** Keeps stage starts, the two newest steps, and the best on validation; drops the rest from disk and store. */

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Attempt } from './attempt.ts';
 import { type StepMetrics, toJsonLine, toPrometheus } from './metrics.ts';
 import type { RunRecord } from './run-record.ts';
-import { candidatesFrom, keepingCandidates } from './synthetic.ts';
 import { progressBar, renderRun, secondsLeft, sparkline } from './view.ts';
 
 const run: RunRecord = {
@@ -61,42 +59,5 @@ describe('exported metrics', () => {
 
   it('are one JSON object a line', () => {
     expect(JSON.parse(toJsonLine('r1', steps[0]!))).toMatchObject({ run: 'r1', step: 0, reward_mean: 0.25 });
-  });
-});
-
-describe('synthetic candidates', () => {
-  const attempt = (id: string, task: string, reward: number, text = id): Attempt => ({
-    id,
-    task,
-    taskType: 'x',
-    reward,
-    success: true,
-    version: 3,
-    turns: [],
-    messages: [{ role: 'user', content: text }],
-    seed: 9,
-  });
-
-  it('are the best attempts above 0.9, one per task, with their lineage', () => {
-    const got = candidatesFrom(
-      [attempt('a', 't1', 0.95), attempt('b', 't1', 1), attempt('c', 't2', 0.9), attempt('d', 't3', 1, 'b')],
-      { run: 'r' },
-    );
-    expect(got.map((c) => c.lineage.attempt)).toEqual(['b']);
-    expect(got[0]).toMatchObject({
-      origin: 'simulation',
-      lineage: { run: 'r', task: 't1', seed: 9, version: 3 },
-    });
-  });
-
-  it('are kept from whatever a source plays', async () => {
-    const groups = [[attempt('a', 't1', 0.95), attempt('b', 't1', 0)]];
-    const kept: string[] = [];
-    const source = keepingCandidates({ tasks: 1, play: async () => groups }, { run: 'r' }, (found) =>
-      kept.push(...found.map((c) => c.lineage.attempt)),
-    );
-    const engine = undefined as never;
-    expect(await source.play({ engine, model: 'm', tasks: [0], attempts: 2, seed: 1 })).toBe(groups);
-    expect(kept).toEqual(['a']);
   });
 });

@@ -1,0 +1,56 @@
+/**
+ * What a run has come to. Only a finished run has a result: the newest checkpoint of one that was interrupted, paused or
+ * stopped is a model that nobody asked for. Whoever wants a run's weights asks here and nowhere else.
+ */
+import type { Engine } from '../engine/engine.ts';
+import { reload } from './reload.ts';
+import { bestCheckpoint, type RunCheckpoint, type RunRecord, type RunStore } from './run-record.ts';
+
+export type RunResult =
+  | { readonly kind: 'finished'; readonly checkpoint: RunCheckpoint }
+  /** Not begun, interrupted or failed: it goes on from its newest checkpoint. */
+  | { readonly kind: 'open' }
+  /** Somebody paused it; it goes on when somebody says so. */
+  | { readonly kind: 'held'; readonly sentence: string }
+  /** Somebody, a rule or a budget stopped it: it has no result. */
+  | { readonly kind: 'stopped'; readonly sentence: string };
+
+export function resultOf(run: RunRecord, checkpoints: readonly RunCheckpoint[]): RunResult {
+  const at = `at step ${run.step} of ${run.steps}`;
+  switch (run.status) {
+    case 'finished': {
+      const checkpoint = bestCheckpoint(checkpoints);
+      if (checkpoint === null) throw new Error(`Run ${run.id} is finished and has no checkpoint.`);
+      return { kind: 'finished', checkpoint };
+    }
+    case 'stopped':
+      return { kind: 'stopped', sentence: `Run ${run.id} was stopped ${at}: ${run.reason}` };
+    // A request that was made of a process which died before it saw it still stands.
+    case 'running':
+    case 'paused':
+    case 'failed':
+      if (run.request === 'stop') return { kind: 'stopped', sentence: `Run ${run.id} was stopped ${at} on request.` };
+      if (run.request === 'pause') return { kind: 'held', sentence: `Run ${run.id} was paused ${at} on request.` };
+      return { kind: 'open' };
+    default:
+      return run.status satisfies never;
+  }
+}
+
+/** The result's weights as a folder that can be served: without optimizer state, whole or not there. */
+export async function exportResult(
+  run: string,
+  folder: string,
+  { store, engine }: { readonly store: RunStore; readonly engine: Engine },
+): Promise<void> {
+  const record = await store.get(run);
+  if (record === null) throw new Error(`There is no run ${run}; 'pawl runs list' shows those that exist.`);
+  const result = resultOf(record, await store.checkpoints(run));
+  if (result.kind !== 'finished')
+    throw new Error(
+      `Run ${run} is ${record.status} at step ${record.step} of ${record.steps}; only a finished run has a model to use. Go on with \`pawl runs resume ${run}\`.`,
+    );
+  await reload(engine, run, result.checkpoint.folder);
+  await engine.save(run, folder, { optimizer: false });
+  await engine.unload(run);
+}
