@@ -45,10 +45,15 @@ export function serveCommand(): Command {
 
 const line = (name: string, value: string): string => `  ${name.padEnd(12)}${value}\n`;
 
+const about = {
+  'admin token': 'shown only now',
+  'client key': 'shown only now; may call, give feedback, report outcomes',
+};
+
 /** Resolves when the secret has been written out: only then may it be the one that counts. */
-export function showSecret(name: string, token: string): Promise<void> {
+export function showSecret(name: keyof typeof about, token: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    process.stdout.write(line(name, `${token}   (shown only now)`), (error) =>
+    process.stdout.write(line(name, `${token}   (${about[name]})`), (error) =>
       error ? reject(new Error(`The ${name} could not be shown (${error.message}), so it was not made.`)) : resolve(),
     );
   });

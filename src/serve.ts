@@ -21,7 +21,7 @@ import { startUpkeep } from './collect/upkeep.ts';
 import type { Config } from './config.ts';
 import { createRoutes, type Routes, watchRoutes } from './deploy/routes.ts';
 import { watchRollouts } from './deploy/watch-rollouts.ts';
-import { StoreError } from './errors.ts';
+import { ConfigError, StoreError } from './errors.ts';
 import { makeFirstKey } from './gateway/first-key.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { createKeyRing, type KeyRing } from './gateway/keys.ts';
@@ -83,6 +83,8 @@ type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost'> & {
   readonly opening: Opening;
   /** Whether everything that needs the database stands: what it says of keys and routes is what counts. */
   readonly connected: () => boolean;
+  /** Why not. */
+  readonly problem: () => string | null;
 };
 /** What answers agents. It needs keys, and no database. */
 type Answering = { readonly recorder: Recorder; problems(): string[]; close(): Promise<void> };
@@ -117,7 +119,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
   try {
     let ground: Ground | null = null;
     const port = await openPort(config, () => {
-      const problems = ground === null || ground.opening.problem === null ? [] : databaseProblems(ground);
+      const problems = ground === null || ground.problem() === null ? [] : databaseProblems(ground);
       return { status: problems.length === 0 ? 'starting' : 'degraded', problems, version, instance };
     });
     started.port = port;
@@ -139,9 +141,12 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     );
     started.opening = opening;
     let connected = false;
+    let failure: string | null = null;
+    const copy = config.secret ?? (await cachedSecret(config.home));
     const parts: Ground = {
       ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show, linesLost },
       connected: () => connected,
+      problem: () => failure ?? opening.problem,
     };
     ground = parts;
     let live: Answering | null = null;
@@ -159,6 +164,10 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
       const secret = await persist(log, isClosing, 'the installation’s secret cannot be read now', () =>
         installationSecret(store, config.home, { given: config.secret, warn }),
       );
+      if (copy !== null && copy !== secret && live !== null)
+        throw new ConfigError(
+          `The database has another secret for user ids than the copy in ${config.home}, with which this gateway began. Start it again.`,
+        );
       const { recorder } = await answering(secret);
       api = apiOn(store, parts, secret, recorder);
       const stands = await standOn(store, parts, recorder, isClosing);
@@ -167,15 +176,16 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     });
     started.standing = standing;
     standing.catch((error: unknown) => {
-      if (opening.store !== null && closing === null)
-        log.error({ err: error }, 'what needs the database could not be started');
+      if (opening.store === null || closing !== null) return;
+      failure = error instanceof Error ? error.message : String(error);
+      log.error({ err: error }, 'what needs the database could not be started');
     });
 
-    await worthWaiting(opening.tried, keys.size > 0, () => say?.('Waiting for the database …'));
     // Without a secret there are no keys either: this home has never seen its database.
-    const secret = config.secret ?? (await cachedSecret(config.home));
+    const canAnswer = keys.size > 0 && copy !== null;
+    await worthWaiting(opening.tried, canAnswer, () => say?.('Waiting for the database …'));
     if (opening.store !== null) await standing;
-    else if (keys.size > 0 && secret !== null) await answering(secret);
+    else if (canAnswer) await answering(copy);
     signal?.throwIfAborted();
     const database = standing.then(({ store }) => store);
     database.catch(() => {}); // not everybody waits for it
@@ -340,9 +350,10 @@ async function standOn(
   };
 }
 
-function databaseProblems({ opening, known, keys, connected }: Ground): string[] {
+function databaseProblems({ problem, known, keys, connected }: Ground): string[] {
   if (connected()) return [];
-  const why = opening.problem === null ? '' : ` (${opening.problem})`;
+  const reason = problem();
+  const why = reason === null ? '' : ` (${reason})`;
   const age = known.asOf === null ? '' : `, as of ${Math.round((Date.now() - known.asOf) / 1000)} s ago`;
   return [
     `the database has not been reached since the start${why}: keys known: ${keys.size}${age}; recordings wait in the journal`,

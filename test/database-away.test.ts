@@ -74,7 +74,7 @@ const recorded = (store: Store) =>
       const { rows } = await store.pool.query<{ trajectories: number; turns: number; votes: number }>(
         `select (select count(*) from pawl.trajectories where id like 'away-%') as trajectories,
                 (select count(*) from pawl.turns where trajectory like 'away-%') as turns,
-                (select count(*) from pawl.signals where identity like '%away-%') as votes`,
+                (select count(*) from pawl.signals where target_id like 'away-%') as votes`,
       );
       return rows[0]!;
     },

@@ -9,6 +9,9 @@ import { type Store, storeError } from '../store/postgres.ts';
 /** Two gateways that start at once on one database make one first key. */
 const lock = 0x6b657973; // 'keys' in ASCII
 
+/** Enough to see the whole of Pawl with one key; keys that go to users' machines should have less. */
+const firstScopes = ['call', 'feedback', 'outcomes'] as const;
+
 export async function makeFirstKey(store: Store, agent: string, show: (token: string) => Promise<void>): Promise<void> {
   if ((await listKeys(store)).length > 0) return;
   try {
@@ -16,7 +19,7 @@ export async function makeFirstKey(store: Store, agent: string, show: (token: st
       const within = { ...store, db };
       await sql`select pg_advisory_xact_lock(${lock})`.execute(db);
       if ((await listKeys(within)).length > 0) return;
-      const { token } = await createKey(within, { agent, name: 'first', scopes: ['call', 'feedback', 'outcomes'] });
+      const { token } = await createKey(within, { agent, name: 'first', scopes: firstScopes });
       await show(token);
     });
   } catch (error) {

@@ -33,10 +33,7 @@ const fileSchema = z.object({
     z.tuple([
       z.string().regex(/^[0-9a-f]{64}$/),
       z.looseObject({
-        id: name,
-        agent: name,
-        name,
-        origin: name,
+        ...{ id: name, agent: name, name, origin: name },
         scopes: z.array(name),
         rateLimit: z.number().nullable(),
       }),
