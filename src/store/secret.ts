@@ -137,7 +137,8 @@ async function hashStoredUsers(store: Store, secret: string): Promise<void> {
   });
   let broken = true;
   try {
-    await client.query('begin');
+    // However much there is: a limit for ordinary statements would make this fail at every start.
+    await client.query('begin; set local statement_timeout = 0');
     const { rows } = await client.query<Installation>(
       'select secret, users_hashed_at from pawl.installation for update',
     );
