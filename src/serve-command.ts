@@ -1,6 +1,7 @@
 /** `pawl serve`: everything in the foreground until it is told to stop. */
 import { Command } from 'commander';
-import { loadConfig } from './config.ts';
+import { exposure } from './api/guard.ts';
+import { type Config, loadConfig } from './config.ts';
 import { openLog } from './log.ts';
 import { openOutput } from './output.ts';
 import type { Serving } from './serve.ts';
@@ -18,7 +19,7 @@ export function serveCommand(): Command {
       const serving = await serve(config, log, linesLost);
       // A reader that goes away ends other commands; a server has callers.
       process.stdout.removeAllListeners('error').on('error', () => {});
-      announce(serving, config.agent, Object.entries(config.upstreams));
+      announce(serving, config);
       await stopSignal();
       // The reader of what was said at the start may be long gone.
       openOutput(1).write('Stopping: answering what is in flight and writing it down. Ctrl-C again stops at once.\n');
@@ -27,10 +28,13 @@ export function serveCommand(): Command {
     });
 }
 
-function announce(serving: Serving, agent: string, upstreams: [string, { baseUrl: string }][]): void {
+function announce(serving: Serving, { agent, host, upstreams: settings }: Config): void {
+  const upstreams = Object.entries(settings);
   const line = (name: string, value: string) => console.log(`  ${name.padEnd(12)}${value}`);
   console.log(`Pawl ${version}, agent ${agent}`);
   line('gateway', `${serving.url}/v1`);
+  const warning = exposure(host);
+  if (warning !== null) line('warning', warning);
   line('api', `${serving.url}/api`);
   line('metrics', `${serving.url}/metrics`);
   line(

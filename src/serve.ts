@@ -10,7 +10,6 @@ import { setFlagsFromString } from 'node:v8';
 import type { Logger } from 'pino';
 import { ensureAdminToken } from './api/admin.ts';
 import { createApi } from './api/api.ts';
-import { isLoopback } from './api/guard.ts';
 import { createHttp, createServerUploads } from './api/http.ts';
 import { healthOf } from './collect/health.ts';
 import { type Recorder, startRecorder } from './collect/recorder.ts';
@@ -132,10 +131,6 @@ export async function serve(config: Config, log: Logger, linesLost: () => number
       for (let waited = 0; gateway.inFlight > 0 && waited < 5_000; waited += 10) await sleep(10);
     });
 
-    if (!isLoopback(config.host))
-      log.warn(
-        `Listening on ${config.host}: other machines can reach this server. Keys and conversations cross the network in the open unless something in front of it speaks TLS.`,
-      );
     const { port } = server.address() as AddressInfo;
     const host = config.host.includes(':') ? `[${config.host}]` : config.host;
     return {
