@@ -12,7 +12,6 @@ import { setFlagsFromString } from 'node:v8';
 import type { Logger } from 'pino';
 import { ensureAdminToken } from './api/admin.ts';
 import { createApi } from './api/api.ts';
-import { isLoopback } from './api/guard.ts';
 import { createListener, createServerUploads } from './api/http.ts';
 import { healthOf } from './collect/health.ts';
 import { readableId } from './collect/person.ts';
@@ -123,10 +122,6 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
       return { status: problems.length === 0 ? 'starting' : 'degraded', problems, version, instance };
     });
     started.port = port;
-    if (!isLoopback(config.host))
-      log.warn(
-        `Listening on ${config.host}: other machines can reach this server. Keys and conversations cross the network in the open unless something in front of it speaks TLS.`,
-      );
     const adminHash = await ensureAdminToken(config.home, (token) => show('admin token', token));
 
     const known = openLastKnown(config.home, (message) => log.warn(message));
