@@ -1,9 +1,11 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 import LongestFirst from './test/longest-first.ts';
 
-export default defineConfig({
+/** `npm test` leaves out what takes minutes and shows nothing new on most days; `npm run test:all` has it too. */
+export default defineConfig(({ mode }) => ({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'examples/**/*.test.ts'],
+    exclude: [...configDefaults.exclude, ...(mode === 'all' ? [] : ['**/*.slow.test.ts'])],
     // Real databases, processes and models on small machines: hangs are caught, slowness is not a failure.
     testTimeout: 120_000,
     hookTimeout: 120_000,
@@ -11,4 +13,4 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/closing-line.ts'],
   },
-});
+}));

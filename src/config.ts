@@ -71,6 +71,12 @@ export const settingsSchema = z
       .describe(
         "Names by which browsers reach this server besides localhost and addresses, e.g. behind a proxy; '*' is any.",
       ),
+    openDetails: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Shows /metrics and the details of /healthz without a token even where others than this machine can reach them.',
+      ),
     port: z
       .int({ error: 'a whole number from 0 to 65535' })
       .min(0)
@@ -124,6 +130,16 @@ export const settingsSchema = z
           .max(100_000)
           .default(4096)
           .meta({ ...counted('requests'), description: 'Requests in flight beyond this get 503 with Retry-After.' }),
+        memoryMb: z
+          .number()
+          .positive()
+          .max(1_048_576)
+          .default(512)
+          .meta({
+            ...counted('MB'),
+            description:
+              'Memory for request bodies in flight and copies of their answers; beyond it callers get 503 with Retry-After.',
+          }),
       })
       .prefault({}),
     record: z

@@ -1,7 +1,8 @@
 /** `pawl serve`: everything in the foreground until it is told to stop. */
 import { Command } from 'commander';
-import { pino } from 'pino';
 import { type Config, loadConfig } from './config.ts';
+import { openLog } from './log.ts';
+import { openOutput } from './output.ts';
 import type { Serving } from './serve.ts';
 import { version } from './version.ts';
 
@@ -12,21 +13,29 @@ export function serveCommand(): Command {
     .addHelpText('after', '\nExample:\n  PAWL_UPSTREAM=http://127.0.0.1:8000/v1 pawl serve\n')
     .action(async (options: { config?: string }) => {
       const config = await loadConfig(options);
-      const log = pino({ level: process.env.PAWL_LOG ?? 'warn' }, pino.destination(2));
+      const { log, linesLost } = openLog(process.env.PAWL_LOG ?? 'warn');
       const { serve } = await import('./serve.ts'); // only here, so that other commands start faster
       console.log(`Pawl ${version}, agent ${config.agent}`);
       const stop = new AbortController();
       const stopped = stopSignal().then(() => {
-        console.log('Stopping: answering what is in flight and writing it down. Ctrl-C again stops at once.');
+        // The reader of what was said at the start may be long gone.
+        openOutput(1).write('Stopping: answering what is in flight and writing it down. Ctrl-C again stops at once.\n');
         stop.abort();
       });
       let serving: Serving;
       try {
-        serving = await serve(config, log, { show: showSecret, say: (text) => console.log(text), signal: stop.signal });
+        serving = await serve(config, log, {
+          show: showSecret,
+          say: (text) => console.log(text),
+          signal: stop.signal,
+          linesLost,
+        });
       } catch (error) {
         if (stop.signal.aborted) process.exit(130);
         throw error;
       }
+      // A reader that goes away ends other commands; a server has callers.
+      process.stdout.removeAllListeners('error').on('error', () => {});
       announce(serving, config);
       await stopped;
       await serving.close();

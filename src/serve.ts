@@ -7,15 +7,16 @@
  * whenever the database is there. Everything stops in the reverse order: first no new requests, then the answers in flight,
  * then what is not yet in the database, then the database itself.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
-import { getRequestListener } from '@hono/node-server';
 import type { Logger } from 'pino';
 import { ensureAdminToken } from './api/admin.ts';
 import { createApi } from './api/api.ts';
+import { isLoopback } from './api/guard.ts';
+import { createListener, createServerUploads } from './api/http.ts';
+import { healthOf } from './collect/health.ts';
 import { readableId } from './collect/person.ts';
-import { type Recorder, type RecorderStats, startRecorder } from './collect/recorder.ts';
+import { type Recorder, startRecorder } from './collect/recorder.ts';
 import { startUpkeep } from './collect/upkeep.ts';
 import type { Config } from './config.ts';
 import { createRoutes, type Routes, watchRoutes } from './deploy/routes.ts';
@@ -26,7 +27,6 @@ import { createGateway } from './gateway/gateway.ts';
 import { createKeyRing, type KeyRing } from './gateway/keys.ts';
 import { type LastKnown, openLastKnown } from './gateway/last-known.ts';
 import { createMetrics } from './gateway/metrics.ts';
-import { sendJson } from './gateway/openai-error.ts';
 import { openPort, type Port } from './gateway/port.ts';
 import { createSignalLimits } from './gateway/signal-limits.ts';
 import { connectUpstreams } from './gateway/upstreams.ts';
@@ -59,19 +59,19 @@ export type ServeOptions = {
   readonly show: (secret: 'admin token' | 'client key', token: string) => Promise<void>;
   /** Says what a start is waiting for, when that takes more than a moment. */
   readonly say?: (text: string) => void;
+  /** How many lines of the log could not be written. */
+  readonly linesLost?: () => number;
   /** Gives up a start that is under way. */
   readonly signal?: AbortSignal;
 };
 
-/** A database further behind than this is said to be. */
-const lateMs = 30_000;
 /** How long a start that could answer without its database waits for it. */
 const patienceMs = 5_000;
 const silentMs = 2_000;
-const firstKeyAgainMs = 1_000;
+const againMs = 1_000;
 
 /** What the parts are built from. */
-type Ground = Pick<ServeOptions, 'show'> & {
+type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost'> & {
   readonly config: Config;
   readonly log: Logger;
   readonly instance: string;
@@ -92,7 +92,7 @@ type Answering = { readonly recorder: Recorder; problems(): string[]; close(): P
 type Standing = { readonly store: Store; close(): Promise<void> };
 
 export async function serve(config: Config, log: Logger, options: ServeOptions): Promise<Serving> {
-  const { show, say, signal } = options;
+  const { show, say, signal, linesLost = () => 0 } = options;
   // Little survives a request, so there is little to share out: waking four threads for every collection of young
   // garbage, in each of two heaps, took a twentieth of all processor time at full load.
   setFlagsFromString('--no-parallel-scavenge');
@@ -123,6 +123,10 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
       return { status: problems.length === 0 ? 'starting' : 'degraded', problems, version, instance };
     });
     started.port = port;
+    if (!isLoopback(config.host))
+      log.warn(
+        `Listening on ${config.host}: other machines can reach this server. Keys and conversations cross the network in the open unless something in front of it speaks TLS.`,
+      );
     const adminHash = await ensureAdminToken(config.home, (token) => show('admin token', token));
 
     const known = openLastKnown(config.home, (message) => log.warn(message));
@@ -140,7 +144,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     let failure: string | null = null;
     const copy = config.secret ?? (await cachedSecret(config.home));
     const parts: Ground = {
-      ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show },
+      ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show, linesLost },
       connected: () => connected,
       problem: () => failure ?? opening.problem,
     };
@@ -156,14 +160,17 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     };
     const standing = opening.opened.then(async (store) => {
       const warn = (message: string) => log.warn(message);
-      const secret = await installationSecret(store, config.home, { given: config.secret, warn });
+      const isClosing = () => closing !== null;
+      const secret = await persist(log, isClosing, 'the installation’s secret cannot be read now', () =>
+        installationSecret(store, config.home, { given: config.secret, warn }),
+      );
       if (copy !== null && copy !== secret && live !== null)
         throw new ConfigError(
           `The database has another secret for user ids than the copy in ${config.home}, with which this gateway began. Start it again.`,
         );
       const { recorder } = await answering(secret);
       api = apiOn(store, parts, secret, recorder);
-      const stands = await standOn(store, parts, recorder, () => closing !== null);
+      const stands = await standOn(store, parts, recorder, isClosing);
       connected = true;
       return stands;
     });
@@ -174,6 +181,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
       log.error({ err: error }, 'what needs the database could not be started');
     });
 
+    // Without a secret there are no keys either: this home has never seen its database.
     const canAnswer = keys.size > 0 && copy !== null;
     await worthWaiting(opening.tried, canAnswer, () => say?.('Waiting for the database …'));
     if (opening.store !== null) await standing;
@@ -207,6 +215,19 @@ function reached<T>(part: T | null): T {
   return part;
 }
 
+/** A database that was there a moment ago and is not now is waited for. */
+async function persist<T>(log: Logger, stopping: () => boolean, trouble: string, work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (stopping() || !(error instanceof StoreError && error.retryable)) throw error;
+      log.warn({ err: error }, trouble);
+      await sleep(againMs);
+    }
+  }
+}
+
 /** Waits for the first attempt at the database; where there is something to answer with, no longer than is decent. */
 async function worthWaiting(tried: Promise<void>, hasKeys: boolean, say: () => void): Promise<void> {
   const slow = setTimeout(say, silentMs);
@@ -223,24 +244,25 @@ async function worthWaiting(tried: Promise<void>, hasKeys: boolean, say: () => v
 }
 
 type Api = {
-  readonly listener: (request: IncomingMessage, response: ServerResponse) => Promise<unknown>;
+  readonly app: ReturnType<typeof createApi>;
   readonly runs: ReturnType<typeof postgresRunStore>;
 };
 
-function apiOn(store: Store, { config, log, adminHash }: Ground, secret: string, recorder: Recorder): Api {
-  const api = createApi({
+function apiOn(store: Store, { config, log, adminHash, linesLost }: Ground, secret: string, recorder: Recorder): Api {
+  const app = createApi({
     store,
     secret,
     adminHash,
     recorder: () => recorder.stats(),
+    linesLost,
     hosts: [config.host, ...config.hosts],
     onError: (error) => log.error({ err: error }, 'api: a request failed in Pawl itself'),
   });
-  return { listener: getRequestListener(api.fetch), runs: postgresRunStore(store) };
+  return { app, runs: postgresRunStore(store) };
 }
 
 async function startAnswering(ground: Ground, secret: string, api: () => Api | null): Promise<Answering> {
-  const { config, log, port, keys, routes, opening } = ground;
+  const { config, log, port, keys, routes, linesLost } = ground;
   const recorder = await startRecorder({
     home: config.home,
     databaseUrl: config.databaseUrl ?? null,
@@ -250,66 +272,32 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
     log,
   });
   const upstreams = connectUpstreams(config.upstreams);
-  const metrics = createMetrics(() => recorder.stats());
+  const metrics = createMetrics(() => recorder.stats(), linesLost);
+  const uploads = createServerUploads();
   const limits = createSignalLimits(async (agent, { kind, id }) =>
-    isThere(reached(opening.store), agent, { kind, id: readableId(id, secret) }),
+    isThere(reached(ground.opening.store), agent, { kind, id: readableId(id, secret) }),
   );
-  const gateway = createGateway({ config, keys, upstreams, routes, recorder, limits, metrics, log });
-  const problems = () => [...databaseProblems(ground), ...recordingProblems(recorder.stats())];
+  const gateway = createGateway({ config, keys, upstreams, routes, recorder, limits, metrics, log, uploads });
+  const problems = () => [...databaseProblems(ground), ...healthOf(recorder.stats(), linesLost()).problems];
 
-  const other = async (request: IncomingMessage, response: ServerResponse) => {
-    const path = (request.url ?? '/').split('?', 1)[0]!;
-    const { instance } = ground;
-    if (path === '/healthz') {
-      const found = problems();
-      const status = found.length === 0 ? 'ok' : 'degraded';
-      sendJson(response, 200, { status, problems: found, recording: recorder.stats(), version, instance });
-    } else if (path === '/readyz') {
-      const ready = !port.draining && keys.size > 0;
-      sendJson(response, ready ? 200 : 503, {
-        ready,
-        reason: port.draining ? 'draining' : ready ? null : 'no client keys',
-      });
-    } else if (path === '/metrics') {
-      response.writeHead(200, { 'content-type': metrics.registry.contentType });
-      // A database that is away takes the figures of training with it, not those of serving.
+  const listener = createListener({
+    config,
+    instance: ground.instance,
+    adminHash: ground.adminHash,
+    gateway,
+    api: () => api()?.app ?? null,
+    uploads,
+    metrics,
+    recording: () => recorder.stats(),
+    problems,
+    notReady: () => (port.draining ? 'draining' : keys.size === 0 ? 'no client keys' : null),
+    training: async () => {
       const runs = api()?.runs;
-      const training = runs && (await Promise.race([scrapeRuns(runs, Date.now()).catch(() => ''), sleep(1000, '')]));
-      response.end(`${await metrics.registry.metrics()}${training ?? ''}`);
-    } else if (path === '/api' || path.startsWith('/api/')) {
-      const listener = api()?.listener;
-      if (listener) await listener(request, response);
-      else
-        sendJson(
-          response,
-          503,
-          {
-            error: {
-              message: 'The database has not been reached yet; calls of agents are answered and recorded meanwhile.',
-              code: 'database_away',
-            },
-          },
-          { 'retry-after': '5' },
-        );
-    } else if (path === '/') {
-      response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' });
-      response.end(
-        `Pawl ${version}\n\n/v1/…             gateway\n/api/openapi.json  control API\n/metrics           Prometheus\n/healthz /readyz\n`,
-      );
-    } else
-      sendJson(response, 404, {
-        error: { message: `There is nothing at ${path.slice(0, 100)}.`, code: 'not_found' },
-      });
-  };
-  port.answer((request, response) => {
-    if (gateway.handle(request, response)) return;
-    other(request, response).catch((error: unknown) => {
-      log.error({ err: error }, 'a request failed');
-      sendJson(response, 500, {
-        error: { message: 'Pawl failed to handle this request; its log has the reason.', code: 'internal_error' },
-      });
-    });
+      return runs === undefined ? '' : await scrapeRuns(runs, Date.now());
+    },
+    log,
   });
+  port.answer(listener);
   return {
     recorder,
     problems,
@@ -328,16 +316,9 @@ async function standOn(
   recorder: Recorder,
   stopping: () => boolean,
 ): Promise<Standing> {
-  while (!stopping()) {
-    try {
-      await makeFirstKey(store, config.agent, (token) => show('client key', token));
-      break;
-    } catch (error) {
-      if (!(error instanceof StoreError && error.retryable)) throw error;
-      log.warn({ err: error }, 'the first client key cannot be made now');
-      await sleep(firstKeyAgainMs);
-    }
-  }
+  await persist(log, stopping, 'the first client key cannot be made now', () =>
+    makeFirstKey(store, config.agent, (token) => show('client key', token)),
+  );
   const keptKeys = {
     takeUsed: keys.takeUsed,
     replace(news: Parameters<KeyRing['replace']>[0]) {
@@ -376,16 +357,5 @@ function databaseProblems({ problem, known, keys, connected }: Ground): string[]
   const age = known.asOf === null ? '' : `, as of ${Math.round((Date.now() - known.asOf) / 1000)} s ago`;
   return [
     `the database has not been reached since the start${why}: keys known: ${keys.size}${age}; recordings wait in the journal`,
-  ];
-}
-
-function recordingProblems(stats: RecorderStats): string[] {
-  const dropped = Object.values(stats.dropped).reduce((sum, n) => sum + n, 0);
-  return [
-    ...(stats.diskOk ? [] : ['the journal cannot be written (disk full?): answers go on, recording does not']),
-    ...(stats.sinkUp ? [] : ['the database is away: entries wait in the journal']),
-    ...(stats.sinkLagMs < lateMs ? [] : [`the database is ${Math.round(stats.sinkLagMs / 1000)} s behind`]),
-    ...(dropped > 0 ? [`${dropped} exchanges could not be recorded since the start`] : []),
-    ...(stats.corrupt > 0 ? [`${stats.corrupt} damaged journal records were skipped`] : []),
   ];
 }

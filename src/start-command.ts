@@ -3,11 +3,11 @@ import { setMaxListeners } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { pino } from 'pino';
 import { wholeNumber, withConfigOption, withHome } from './command.ts';
 import { loadConfig } from './config.ts';
 import type { UserFigures } from './deploy/users.ts';
 import { ConfigError } from './errors.ts';
+import { openLog } from './log.ts';
 import { type LoopState, type LoopTurn, type StageName, stageNames, summaryOf } from './loop-turn.ts';
 import { showSecret, stopSignal } from './serve-command.ts';
 import { homeOwner } from './store/lock.ts';
@@ -122,7 +122,7 @@ async function run(options: Options): Promise<void> {
   const config = await loadConfig(options);
   if (config.world === undefined)
     throw new ConfigError('The loop needs a `world` in pawl.config.ts to practise in; `pawl serve` runs without one.');
-  const log = pino({ level: process.env.PAWL_LOG ?? 'error' }, pino.destination(2));
+  const { log, linesLost } = openLog(process.env.PAWL_LOG ?? 'error');
   const { startAll, lastTurn, nextTurn, writeSummary, demoSettings, engineUpstream, recordedBy } = await import(
     './start.ts'
   );
@@ -130,7 +130,11 @@ async function run(options: Options): Promise<void> {
   const terminal = openTerminal();
   const { paint } = terminal;
   console.log(`Pawl ${version}, agent ${config.agent}`);
-  const started = await startAll({ ...config, world: config.world }, log, { show: showSecret, say: console.log });
+  const started = await startAll({ ...config, world: config.world }, log, {
+    show: showSecret,
+    say: console.log,
+    linesLost,
+  });
   const { serving, engine, world } = started;
   const line = (name: string, value: string) => console.log(`  ${name.padEnd(12)}${value}`);
   line('gateway', `${serving.url}/v1`);

@@ -9,6 +9,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { moveRollout } from '../src/deploy/reconcile.ts';
 import type { Engine } from '../src/engine/engine.ts';
 import { createOnnxEngine } from '../src/engine/onnx/engine.ts';
 import { startEngine } from '../src/engine/process.ts';
@@ -20,7 +21,7 @@ import { servingRelease } from '../src/store/releases.ts';
 import { postgresRunStore } from '../src/store/runs.ts';
 import { withStore } from '../src/store/test-store.ts';
 import { until } from './pawl.ts';
-import { outcomeOf, prepareHome, run, turnOnce } from './tiny/turn.ts';
+import { outcomeOf, prepareHome, run, settings, turnOnce } from './tiny/turn.ts';
 import { agent } from './tiny/world.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-interrupted-'));
@@ -189,6 +190,35 @@ describe('a turn', () => {
     expect((await servingRelease(home.store, agent))!.name).toBe(`${agent}-0`);
     expect(existsSync(join(home.home, 'models'))).toBe(false);
     expect((await nextTurn(home.store, agent, undefined)).number).toBe(2);
+  });
+
+  it('whose run was paused or stopped while nobody trained it, waits or ends just so', async () => {
+    const home = await newHome();
+    const abort = new AbortController();
+    setMaxListeners(0, abort.signal);
+    const stopped = start(home, { signal: abort.signal, say: atWord('train', 3, () => abort.abort()) });
+    await expect(stopped).rejects.toThrow(/abort/i);
+    expect((await pawl(home, ['runs', 'pause', run])).text).toContain('Paused: nobody trains it now.');
+    expect((await start(home)).state.waits).toMatch(/paused at step 3 of 11 on request/);
+    expect((await pawl(home, ['runs', 'stop', run])).text).toContain('Stopped: nobody trains it now.');
+    expect(await start(home)).toMatchObject({ endedAt: expect.any(Number), state: { ended: expect.any(String) } });
+  });
+
+  it('whose rollout waits for a person, waits too, and ends when it is approved', async () => {
+    const home = await newHome();
+    const asking = { ...settings, rollout: { ...settings.rollout, approval: 'human' as const } };
+    for (let again = 0; again < 2; again++)
+      expect(await start(home, { settings: asking })).toMatchObject({
+        done: stageNames.slice(0, 5),
+        endedAt: null,
+        state: {
+          waits: expect.stringMatching(/Rollout tiny-turn-1 is waiting: .* `pawl rollouts approve tiny-turn-1`/),
+        },
+      });
+    await moveRollout(home.store, run, 'approve', 'kim', 'Looks good.', Date.now());
+    const turn = await start(home, { settings: asking });
+    expect(turn.state.waits).toBeUndefined();
+    expect(await outcomeOf(home.store, home.home, turn)).toEqual(whole);
   });
 
   it('whose run failed, says what to do and goes on from the newest checkpoint at the next start', async () => {

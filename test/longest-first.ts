@@ -5,12 +5,14 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const longest = [
+  'test/interrupted.slow.test.ts',
   'test/loop.test.ts',
   'test/kill.test.ts',
   'test/bad-candidate.test.ts',
   'test/bad-days.test.ts',
   'src/store/embedded.test.ts',
   'test/commands.test.ts',
+  'test/interrupted.test.ts',
 ];
 
 const rank = ({ moduleId }: TestSpecification): number => {

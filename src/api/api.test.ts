@@ -31,6 +31,8 @@ const well: shape.Recording = {
   redactions: {},
   tokensDropped: 0,
   contentDropped: 0,
+  found: [],
+  unfit: 0,
 };
 
 const secret = 's'.repeat(32);

@@ -7,6 +7,7 @@ import { createRoute, OpenAPIHono, type z } from '@hono/zod-openapi';
 import type { MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { HTTPException } from 'hono/http-exception';
+import { healthOf } from '../collect/health.ts';
 import { readableId, typedUser } from '../collect/person.ts';
 import { RequestError, StoreError } from '../errors.ts';
 import { newKey } from '../gateway/new-key.ts';
@@ -27,6 +28,8 @@ export type ApiParts = {
   readonly secret: string;
   readonly adminHash: string;
   readonly recorder: () => shape.Recording;
+  /** Log lines that could not be written. */
+  readonly linesLost?: () => number;
   /** Names by which this server may be addressed besides localhost and IP addresses; `*` is any. */
   readonly hosts?: readonly string[];
   /** Told of errors that are nobody's fault but Pawl's. */
@@ -258,13 +261,10 @@ function routesOf(parts: ApiParts) {
     })
     .openapi(statusRoute, async (c) => {
       const recording = parts.recorder();
-      const dropped = Object.values(recording.dropped).some((count) => count > 0);
-      const lost = dropped || recording.corrupt > 0 || recording.refused > 0;
-      const well = recording.sinkUp && recording.diskOk && !lost;
       const detail = isAdmin(c.req.header('authorization'), parts.adminHash)
         ? { recording, database: await readDatabase(store) }
         : null;
-      return c.json({ version, status: well ? ('ok' as const) : ('degraded' as const), detail }, 200);
+      return c.json({ version, status: healthOf(recording, parts.linesLost?.()).status, detail }, 200);
     });
 }
 

@@ -4,6 +4,7 @@
  */
 import { z } from '@hono/zod-openapi';
 import { consents, origins } from '../collect/trajectory.ts';
+import { endpoints } from '../collect/turn.ts';
 import { scopes } from '../store/keys.ts';
 
 export const maxLimit = 200;
@@ -88,7 +89,7 @@ export const trajectoryPageSchema = z
 export const turnSchema = z
   .object({
     id: z.string(),
-    endpoint: z.enum(['chat', 'completions', 'embeddings']),
+    endpoint: z.enum(endpoints),
     keys: z.array(z.string()),
     startedAt: time,
     firstTokenMs: z.number().nullable(),
@@ -213,6 +214,8 @@ export const recordingSchema = z
     redactions: z.record(z.string(), z.int()),
     tokensDropped: count,
     contentDropped: count,
+    found: z.array(z.string()).readonly().openapi({ description: 'What was odd about the journal at the start.' }),
+    unfit: count,
   })
   .openapi('Recording', { description: 'Where exchanges are on their way to the database, and what was lost.' });
 

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bytes, chat, exchange } from './fixtures/exchange.ts';
 import { stored } from './fixtures/file-sink.ts';
-import { segmentPath } from './journal.ts';
 import { encodeRecord } from './journal-record.ts';
 import { type Recorder, type RecorderOptions, startRecorder } from './recorder.ts';
+import { segmentPath } from './segments.ts';
 import type { Signal } from './signal.ts';
 import { uuidv7 } from './uuid.ts';
 

@@ -15,7 +15,10 @@ export type Sink = {
   write(lines: readonly Line[]): Promise<SinkResult>;
   /** The newest whole answers' thread keys since a time, oldest first, so that inference survives a restart. */
   threads?(since: number): Promise<readonly ThreadPoint[]>;
+  /** Within a few seconds, whatever the database does. */
   close(): Promise<void>;
+  /** Gives the connections up without a word to the database: they have fallen silent. A write under way fails. */
+  destroy(): void;
 };
 
 export type SinkOptions = { readonly home: string; readonly databaseUrl: string | null };

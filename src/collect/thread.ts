@@ -99,14 +99,16 @@ export function createThreader(options: ThreaderOptions): Threader {
       let found: Point[] = []; // the point under the same instructions first, if there is one
       for (const message of turn.messages) {
         if (isInstruction(message)) {
-          instructions += normalise(message);
+          instructions = digest(instructions + normalise(message));
           system = ''; // to be made when it is needed
           continue;
         }
-        said += normalise(message);
         // Only an answer can be a point; the last match is the longest.
-        if (!isObject(message) || message.role !== 'assistant') continue;
-        said = digest(said);
+        if (!isObject(message) || message.role !== 'assistant') {
+          said += normalise(message);
+          continue;
+        }
+        said = linkOf(digest(said), message);
         system ||= digestOf(instructions);
         const live = threadKeys(said, system)
           .map((key) => points.get(key))
@@ -116,7 +118,8 @@ export function createThreader(options: ThreaderOptions): Threader {
       const joined = turn.explicit ?? continuedBy(turn.user, found[0]?.reached ?? []);
       const trajectory = joined ?? newId();
       system ||= digestOf(instructions);
-      const keys = turn.choices.map((choice) => threadKeys(digest(said + normalise(choice.message)), system));
+      const asked = turn.choices.length === 0 ? '' : digest(said); // once: what was said may be long, the choices many
+      const keys = turn.choices.map((choice) => threadKeys(linkOf(asked, choice.message), system));
       const threadKey = keys[0]?.join('.') ?? null;
       if (threadKey !== null && turn.complete) {
         for (const { reached } of found) for (const one of reached) if (one.trajectory === trajectory) one.open = false;
@@ -149,6 +152,9 @@ function continuedBy(user: string | null, reached: readonly Reached[]): string |
 function threadKeys(link: string, system: string): string[] {
   return system === '' ? [link] : [digest(link + system), link];
 }
+
+/** The link of an answer to what was said before it. */
+const linkOf = (asked: string, answer: unknown): string => digest(asked + normalise(answer));
 
 function isInstruction(message: unknown): boolean {
   return isObject(message) && (message.role === 'system' || message.role === 'developer');

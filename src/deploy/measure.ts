@@ -59,7 +59,10 @@ from pawl.turns x where x.release = $2 and x.status = 'ok' and ${inWindow}`;
 /** A trajectory's day is that of its first turn to arrive, at most a week after it started. */
 const weekBeyond = `between ($3::timestamptz at time zone 'UTC')::date and ($4::timestamptz at time zone 'UTC')::date + 7`;
 
-/** `limit` and `offset 0` keep the lookups what they are, index probes per trajectory, whatever the planner thinks. */
+/**
+ * `limit` and `offset 0` keep the lookups what they are, index probes per trajectory, whatever the planner thinks. Task types
+ * are the caller's words and may be any number: the largest slices are returned, after what is of all users.
+ */
 export const signalsQuery = `
 with own as materialized (
   select t.id, coalesce('u:' || t.user_id, 't:' || t.id) as unit, first.task_type, first.personal
@@ -101,7 +104,7 @@ with own as materialized (
   group by 1, 2, 3, 4
 )
 select kind, dimension, slice, count(*) as n, sum(value) as sum, sum(value * value) as squares
-from units group by 1, 2, 3 order by n desc, 2, 3 limit 1000`;
+from units group by 1, 2, 3 order by (dimension is null) desc, n desc, 2, 3 limit 1000`;
 
 type SampleRow = Sample & {
   readonly kind: string;

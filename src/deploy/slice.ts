@@ -2,7 +2,8 @@
  * Slices of an agent's users: those with one type of task, those with personal data in their words and those without. A mean
  * over everybody can rise while a part of them fares worse, so what is measured of all is measured of each slice too. Pure.
  *
- * A user is in every slice they had a conversation in. Only slices that hold a tenth of the users count, the ten largest of each dimension at most; a dimension in which everybody is alike tells nothing that the mean does not.
+ * A user is in every slice they had a conversation in. Only slices that hold a tenth of the users count, the ten largest of
+ * each dimension at most; a dimension in which everybody is alike tells nothing that the mean does not.
  */
 
 /** Values by unit (user, else trajectory): the mean of each, summed. */

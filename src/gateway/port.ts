@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ConfigError } from '../errors.ts';
-import { sendError, sendJson } from './openai-error.ts';
+import { openaiErrors, sendJson } from './error-shape.ts';
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -31,17 +31,21 @@ export async function openPort(
     if (path === '/healthz') sendJson(response, 200, starting());
     else if (path === '/readyz') sendJson(response, 503, { ready: false, reason: 'starting' });
     else
-      sendError(response, 503, 'starting', 'Pawl is starting: its database has not been reached yet.', {
-        'retry-after': '1',
-      });
+      sendJson(
+        response,
+        503,
+        openaiErrors.body(503, 'starting', 'Pawl is starting: its database has not been reached yet.'),
+        { 'retry-after': '1' },
+      );
   };
-  const server = createServer(
-    { keepAliveTimeout: 75_000, headersTimeout: 90_000, requestTimeout: 120_000 },
-    (request, response) => {
-      if (draining) response.setHeader('connection', 'close');
-      answer(request, response);
-    },
-  );
+  const listener = (request: IncomingMessage, response: ServerResponse) => {
+    if (draining) response.setHeader('connection', 'close');
+    answer(request, response);
+  };
+  // Time for a body is the business of upload.ts: it depends on what the body is for.
+  const server = createServer({ keepAliveTimeout: 75_000, headersTimeout: 90_000, requestTimeout: 0 }, listener);
+  // Whoever asks before sending is told to go on once the request is let in, not before.
+  server.on('checkContinue', listener);
   await listen(server, host, port);
   const taken = (server.address() as AddressInfo).port;
   return {

@@ -11,8 +11,8 @@
 import { createRecent } from '../collect/recent.ts';
 import type { SignalEntry } from '../collect/recorder.ts';
 import type { SignalTarget } from '../collect/signal.ts';
+import { ComeBackLater } from './admit.ts';
 import type { ClientKey } from './keys.ts';
-import { TooMany } from './too-many.ts';
 
 export const votersPerDay = 20;
 export const trustPerDay = 1000;
@@ -21,7 +21,7 @@ const dayMs = 86_400_000;
 export type SignalLimits = {
   /** This gateway answered it, so it exists whatever the database says yet. */
   answered(agent: string, turn: string, trajectory: string | null): void;
-  /** Throws TooMany (429) when the key has said too much. */
+  /** Throws ComeBackLater (429) when the key has said too much. */
   check(key: ClientKey, entry: SignalEntry, now: number): Promise<void>;
 };
 
@@ -42,7 +42,7 @@ export function createSignalLimits(isThere: (agent: string, target: SignalTarget
     const about = JSON.stringify([Math.floor(now / dayMs), key.id, target.kind, target.id]);
     const users = voters.get(about) ?? new Set();
     if (!users.has(user) && users.size >= votersPerDay)
-      throw new TooMany(
+      throw new ComeBackLater(
         429,
         'too_many_voters',
         `Key ${key.name} has sent votes of ${votersPerDay} users about this ${target.kind} today, which is as many as count.`,
@@ -61,7 +61,7 @@ export function createSignalLimits(isThere: (agent: string, target: SignalTarget
       return;
     }
     if (await isThere(key.agent, target).catch(() => true)) return;
-    throw new TooMany(
+    throw new ComeBackLater(
       429,
       'unknown_target',
       `There is no ${target.kind === 'key' ? 'business key' : target.kind} ${JSON.stringify(target.id.slice(0, 80))} of agent ${key.agent} yet, and key ${key.name} has used up the ${trustPerDay} signals a day that are taken on trust. Send it again once it exists.`,

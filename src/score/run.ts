@@ -30,7 +30,7 @@ export type ScoreCounts = {
   readonly unchanged: number;
   /** Longer than `maxTurns`: not scored. */
   readonly tooLong: number;
-  /** Of those scored now: nothing could be measured. */
+  /** Nothing could be measured, whether that was found now or before: the same after an interruption. */
   readonly unmeasured: number;
 };
 
@@ -57,6 +57,8 @@ export async function scoreWindow(store: Store, options: ScoreWindow): Promise<S
       return known.get(key)?.evidence !== evidence;
     });
     counts.unchanged += fit.length - pending.length;
+    const isPending = new Set(pending);
+    counts.unmeasured += fit.filter((one) => !isPending.has(one) && known.get(placedKey(one))!.total === null).length;
     for (const batch of batchesOf(pending)) {
       const turns = await readTurnsOf(store, batch);
       const scores = batch.map((one) => {

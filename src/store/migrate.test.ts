@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
 import { ConfigError } from '../errors.ts';
 import { entry } from './fixtures.ts';
+import { scanning } from './limits.ts';
 import { migrate, planMigrations, readMigrations } from './migrate.ts';
-import { connectStore, openPool, shownUrl } from './postgres.ts';
+import { openPool } from './pool.ts';
+import { connectStore, shownUrl } from './postgres.ts';
 import { writeEntries } from './record.ts';
 import { withStore } from './test-store.ts';
 
@@ -25,7 +27,7 @@ test('a changed file, a newer database and a number that comes too late are refu
 test('many processes that start at once migrate once', async () => {
   const store = await withStore();
   await store.pool.query('drop schema pawl cascade');
-  const pools = Array.from({ length: 6 }, () => openPool(store.url, 1));
+  const pools = Array.from({ length: 6 }, () => openPool(store.url, 1, scanning).pool);
   const done = await Promise.all(pools.map((pool) => migrate(pool)));
   await Promise.all(pools.map((pool) => pool.end()));
   expect(done.flat().sort()).toEqual(readMigrations().map(({ name }) => name));

@@ -3,6 +3,7 @@ import type { OpenSink } from '../collect/sink.ts';
 import { StoreError } from '../errors.ts';
 import { runningEmbedded } from './embedded.ts';
 import { giveWay } from './give-way.ts';
+import { recording } from './limits.ts';
 import { connectStore } from './postgres.ts';
 import { writeLines } from './record.ts';
 
@@ -17,7 +18,11 @@ export const openSink: OpenSink = async ({ home, databaseUrl }) => {
   const isOurs = databaseUrl === null;
   const url = databaseUrl ?? runningEmbedded(home);
   if (url === null) throw new StoreError('The embedded PostgreSQL is not up', { retryable: true });
-  const store = await connectStore(url, { poolSize: 2, ...(isOurs ? { onConnect: giveWay } : {}) });
+  const store = await connectStore(url, {
+    poolSize: 2,
+    limits: recording,
+    ...(isOurs ? { onConnect: giveWay } : {}),
+  });
   return {
     write: (lines) => writeLines(store, lines),
     threads: async (since) => {
@@ -27,5 +32,9 @@ export const openSink: OpenSink = async ({ home, databaseUrl }) => {
       return rows.map((row) => ({ ...row, at: Number(row.at) })).reverse();
     },
     close: () => store.close(),
+    destroy: () => {
+      store.cut();
+      void store.close();
+    },
   };
 };

@@ -15,7 +15,7 @@ import { postgresRunStore } from '../../src/store/runs.ts';
 import { agent, withCustomers } from './world.ts';
 
 export const run = `${agent}-turn-1`;
-const settings: LoopParts['settings'] = {
+export const settings: LoopParts['settings'] = {
   conversations: 40,
   minScore: 0.7,
   train: { steps: 6, tasksPerStep: 4, attempts: 4, learningRate: 0.08 },
@@ -37,7 +37,7 @@ export async function turnOnce(
   store: Store,
   home: string,
   engine: Engine,
-  more: Partial<Pick<LoopParts, 'signal' | 'say' | 'resume'>> = {},
+  more: Partial<Pick<LoopParts, 'signal' | 'say' | 'resume' | 'settings'>> = {},
 ): Promise<LoopTurn> {
   const base = join(home, 'base');
   await ensureLoaded(engine, `${agent}-0`, base);
