@@ -114,10 +114,11 @@ export const saveDataset = async (
 /** By id, or the newest of an agent. */
 export const readDataset = async (
   store: Store,
-  which: { readonly id: string } | { readonly agent: string; readonly version?: number },
+  which: { readonly id: string } | { readonly hash: string } | { readonly agent: string; readonly version?: number },
 ): Promise<Dataset | null> => {
   let query = store.db.withTables<DatasetTables>().selectFrom('datasets').selectAll();
   if ('id' in which) query = query.where('id', '=', which.id);
+  else if ('hash' in which) query = query.where('hash', '=', which.hash);
   else {
     query = query.where('agent', '=', which.agent);
     if (which.version !== undefined) query = query.where('version', '=', which.version);

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { trajectoryId } from '../collect/trajectory.ts';
 import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withHome } from '../command.ts';
-import { datasetReader } from '../curate/read.ts';
+import { datasetOfFile, datasetReader } from '../curate/read.ts';
 import type { Engine } from '../engine/engine.ts';
 import { createOnnxEngine } from '../engine/onnx/engine.ts';
 import { ConfigError, RequestError } from '../errors.ts';
@@ -21,6 +21,7 @@ import { recipeNames } from './recipes.ts';
 import { resultOf } from './result.ts';
 import { createRun, train } from './run.ts';
 import { claimRefusal, type RunRecord, type RunStore } from './run-record.ts';
+import { ignoredBy, materials } from './setting-use.ts';
 import type { Budget } from './stop.ts';
 import { renderRun } from './view.ts';
 
@@ -29,9 +30,10 @@ type TrainOptions = CommonOptions & {
   readonly recipe: string;
   readonly environment?: string;
   readonly examples?: string;
+  readonly dataset?: string;
   readonly pairs?: string;
   readonly replay?: string;
-  readonly replayShare: number;
+  readonly replayShare?: number;
   readonly steps?: number;
   readonly tasksPerStep?: number;
   readonly attempts?: number;
@@ -66,16 +68,17 @@ export function trainCommand(): Command {
       '--environment <module#export>',
       'environment to practise in, e.g. examples/support-desk/desk.ts#supportDesk',
     )
-    .option('--examples <file>', 'JSONL of {messages, quality, taskType}')
+    .option('--examples <file>', 'JSONL of {messages, quality, taskType}, or the file of a dataset')
+    .option('--dataset <id>', 'what `pawl curate run` made, such as support-desk-v3')
     .option('--pairs <file>', 'JSONL of {prompt, chosen, rejected, gap}')
     .option('--replay <file>', 'JSONL of examples that must not be forgotten')
-    .option('--replay-share <share>', 'their share of each batch', positive, 0.1)
+    .option('--replay-share <share>', 'their share of each batch (default: 0.1)', positive)
     .option('--steps <n>', 'steps of GRPO', wholeNumber(1, 1_000_000))
-    .option('--tasks-per-step <n>', 'tasks per step', wholeNumber(1, 4096))
-    .option('--attempts <n>', 'attempts per task', wholeNumber(2, 256))
+    .option('--tasks-per-step <n>', 'GRPO: tasks per step', wholeNumber(1, 4096))
+    .option('--attempts <n>', 'RFT and GRPO: attempts per task', wholeNumber(2, 256))
     .option('--learning-rate <rate>', 'peak learning rate', positive)
-    .option('--kl <coefficient>', 'pull towards the reference (default 0.05)', positive)
-    .addOption(new Option('--credit <unit>', 'what earns an advantage').choices(['attempt', 'turn']))
+    .option('--kl <coefficient>', 'GRPO: pull towards the reference (default: 0.05)', positive)
+    .addOption(new Option('--credit <unit>', 'GRPO: what earns an advantage').choices(['attempt', 'turn']))
     .option('--seed <n>', 'everything random follows from it', wholeNumber(0, 4_294_967_295), 1)
     .option('--budget-seconds <n>', 'stop after this time', positive)
     .option('--budget-tokens <n>', 'stop after this many tokens', positive)
@@ -94,13 +97,20 @@ async function begin(options: TrainOptions, opened: Opened): Promise<void> {
   const { config, store, terminal } = opened;
   if (options.budgetMoney !== undefined && options.moneyPerHour === undefined)
     throw new ConfigError(`A budget of ${options.budgetMoney} needs a price: give --money-per-hour too.`);
+  if (options.replayShare !== undefined && options.replay === undefined)
+    throw new ConfigError(`A replay share of ${options.replayShare} needs something to replay: give --replay too.`);
   const path = (given: string | undefined) => (given === undefined ? undefined : resolve(given));
+  const file = path(options.examples);
+  const ofFile = file === undefined ? null : await datasetOfFile(store, file);
+  if (ofFile !== null && options.dataset !== undefined)
+    throw new ConfigError(`${options.examples} is the dataset ${ofFile}; give it or --dataset, not both.`);
   const environment = options.environment?.replace(/^[^#]+/, (file) => resolve(file));
   const given = dropUndefined({
     environment,
-    examples: path(options.examples),
+    examples: ofFile === null ? file : undefined,
+    dataset: ofFile ?? options.dataset,
     pairs: path(options.pairs),
-    replay: options.replay ? { file: resolve(options.replay), share: options.replayShare } : undefined,
+    replay: options.replay ? { file: resolve(options.replay), share: options.replayShare ?? 0.1 } : undefined,
     steps: options.steps,
     tasksPerStep: options.tasksPerStep,
     attempts: options.attempts,
@@ -109,15 +119,22 @@ async function begin(options: TrainOptions, opened: Opened): Promise<void> {
     credit: options.credit,
     moneyPerHour: options.moneyPerHour,
   });
+  const reader = datasetReader(store, config.home);
   let recipe = options.recipe;
+  const unused: Record<string, undefined> = {};
   if (recipe === 'auto') {
-    const advice = await adviseFor(runSettings.omit({ recipe: true }).parse(given));
+    const advice = await adviseFor(runSettings.omit({ recipe: true }).parse(given), reader);
     for (const reason of advice.reasons) terminal.write(plain(reason));
-    if (advice.recipe === null) throw new ConfigError('Give --environment, --examples or --pairs.');
+    if (advice.recipe === null) throw new ConfigError('Give --environment, --examples, --dataset or --pairs.');
     recipe = advice.recipe;
     terminal.write(`Recipe: ${recipe}.`);
+    // Among what there is to learn from it is auto's to choose; how to learn was set by a person.
+    for (const material of ignoredBy(advice.recipe, given).filter((one) => materials.includes(one))) {
+      terminal.write(`Not used: ${material}.`);
+      unused[material] = undefined;
+    }
   }
-  const settings = wholeSettings(runSettings.parse({ ...given, recipe }));
+  const settings = wholeSettings(runSettings.parse({ ...given, ...unused, recipe }));
   const base = resolve(options.base);
   const engine = createOnnxEngine();
   try {
@@ -129,7 +146,7 @@ async function begin(options: TrainOptions, opened: Opened): Promise<void> {
     if (!trajectoryId.safeParse(id).success || (await runs.get(id)))
       throw new ConfigError(`${id} cannot name this run: ids are letters, digits and _ . : -, and used once.`);
     const folder = join(resolve(config.home), 'runs', id);
-    const plan = await planRun(settings, { base, seed: options.seed }, engine, datasetReader(store, config.home));
+    const plan = await planRun(settings, { base, seed: options.seed }, engine, reader);
     terminal.write(estimateCost(plan.stages, { parameters, tokensPerSecondHere }).sentence);
     if (options.estimate) return;
     const budget: Budget = dropUndefined({

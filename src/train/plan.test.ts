@@ -35,6 +35,9 @@ const file = (name: string, lines: readonly unknown[]): string => {
   writeFileSync(path, lines.map((l) => (typeof l === 'string' ? l : JSON.stringify(l))).join('\n'));
   return path;
 };
+const noDataset = () => {
+  throw new Error('no dataset is asked for');
+};
 const user = (content: string) => ({ role: 'user', content });
 const assistant = (content: string) => ({ role: 'assistant', content });
 
@@ -50,7 +53,9 @@ describe('files to learn from', () => {
       [0.5, 'x', 1],
       [1, 'example', 2],
     ]);
-    expect((await adviseFor(runSettings.omit({ recipe: true }).parse({ examples: path }))).recipe).toBe('sft');
+    expect((await adviseFor(runSettings.omit({ recipe: true }).parse({ examples: path }), noDataset)).recipe).toBe(
+      'sft',
+    );
   });
 
   it('of a pair, only what follows the shared prompt is learned', async () => {

@@ -25,6 +25,7 @@ import { type Ingredients, type RecipeName, recipeNames, recipes } from './recip
 import { rftDefaults } from './rft.ts';
 import type { RunRecord } from './run-record.ts';
 import type { Schedule } from './schedule.ts';
+import { refuseIgnored } from './setting-use.ts';
 import type { Example } from './sft.ts';
 import { sftDefaults } from './sft.ts';
 import type { Stage } from './stage.ts';
@@ -83,6 +84,7 @@ export type Plan = {
 
 /** The settings as they are stored: a Pawl with other defaults goes on with the run as it was begun. */
 export function wholeSettings(settings: RunSettings): RunSettings {
+  refuseIgnored(settings.recipe, settings);
   return runSettings.parse({ ...settings, stages: stageSettings(settings), rules: stopDefaults });
 }
 
@@ -173,19 +175,21 @@ async function datasetExamples(curated: ReturnType<DatasetReader>, codec: ChatCo
 }
 
 /** The advice for what these settings bring, before a recipe is chosen. */
-export async function adviseFor(settings: Omit<RunSettings, 'recipe'>): Promise<Advice> {
+export async function adviseFor(settings: Omit<RunSettings, 'recipe'>, readDataset: DatasetReader): Promise<Advice> {
   const lines = async (path: string | undefined, keep: (line: unknown) => boolean) => {
     if (!path) return 0;
     let n = 0;
     for await (const { value } of jsonLines(path)) if (keep(value)) n++;
     return n;
   };
+  let curated = 0;
+  if (settings.dataset)
+    for await (const { quality } of readDataset(settings.dataset)) if (quality >= sftDefaults.minQuality) curated++;
   return adviseRecipe({
     pairs: await lines(settings.pairs, (v) => pairLine.safeParse(v).success),
-    examples: await lines(
-      settings.examples,
-      (v) => (exampleLine.safeParse(v).data?.quality ?? 0) >= sftDefaults.minQuality,
-    ),
+    examples:
+      curated +
+      (await lines(settings.examples, (v) => (exampleLine.safeParse(v).data?.quality ?? 0) >= sftDefaults.minQuality)),
     environment: settings.environment !== undefined,
   });
 }
