@@ -1,5 +1,5 @@
 /** The demo's settings, and what a user's own look like. */
-import { defineConfig } from './src/config.ts';
+import { defineConfig } from 'pawl';
 
 export default defineConfig({
   agent: 'support-desk',

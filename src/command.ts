@@ -7,11 +7,13 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
-import { loadSecret, personId } from './collect/person.ts';
+import { readableId, typedUser } from './collect/person.ts';
+import { earliestTime } from './collect/signal.ts';
 import { type Config, loadConfig } from './config.ts';
 import { BoundaryError, ConfigError } from './errors.ts';
 import { homeOwner } from './store/lock.ts';
 import { openStore, type Store } from './store/postgres.ts';
+import { installationSecret } from './store/secret.ts';
 import { openTerminal, plain, type Terminal } from './terminal.ts';
 
 export type CommonOptions = { readonly config?: string; readonly json?: boolean };
@@ -20,7 +22,9 @@ export type Opened = {
   readonly config: Config;
   readonly store: Store;
   readonly terminal: Terminal;
-  /** The id under which a user, key or trajectory that somebody typed is stored. */
+  /** The id under which a user that somebody typed is stored. */
+  storedUser(typed: string): string;
+  /** The id under which a key or trajectory that somebody typed is stored. */
   stored(id: string): string;
   /** What the first Ctrl-C or SIGTERM does, where stopping at once is not it. */
   onInterrupt(first: () => Promise<void>): void;
@@ -67,7 +71,6 @@ export async function withHome(
       `There is nothing recorded in ${config.home} yet. Start \`pawl serve\` first, or set PAWL_HOME to the folder of a Pawl that has run.`,
     );
   mkdirSync(config.home, { recursive: true });
-  const secret = await loadSecret(config.home);
   const store = await openJoined(config);
   // Neither leaves behind a database server that this command started.
   const signals = ['SIGINT', 'SIGTERM'] as const;
@@ -83,7 +86,16 @@ export async function withHome(
     const onInterrupt = (first: () => Promise<void>) => {
       atFirst = first;
     };
-    await run({ config, store, terminal: openTerminal(), stored: (id) => personId(id, secret), onInterrupt });
+    const warn = (message: string) => console.error(message);
+    const secret = await installationSecret(store, config.home, { given: config.secret, warn });
+    await run({
+      config,
+      store,
+      terminal: openTerminal(),
+      storedUser: (typed) => typedUser(typed, secret),
+      stored: (id) => readableId(id, secret),
+      onInterrupt,
+    });
     await waitForOthers(config, store);
   } finally {
     for (const signal of signals) process.removeListener(signal, interrupted);
@@ -99,7 +111,8 @@ const units = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 
 /** A moment as typed: `2h`, `3d` (ago), `2026-01-31`, `2026-01-31T14:00:00Z`. */
 export function parseMoment(text: string, now = Date.now()): Date {
   const ago = /^(\d{1,6})([smhdw])$/.exec(text);
-  if (ago) return new Date(now - Number(ago[1]) * units[ago[2] as keyof typeof units]);
+  // Nothing is older than 2000, and days before our era have another form.
+  if (ago) return new Date(Math.max(earliestTime, now - Number(ago[1]) * units[ago[2] as keyof typeof units]));
   const at = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(at))
     throw new InvalidArgumentError('Give how long ago, such as 90m, 2h or 3d, or a date such as 2026-01-31.');

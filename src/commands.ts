@@ -11,7 +11,7 @@ export const commands: Readonly<Record<string, Listed>> = {
   start: ['Start everything and turn the loop once.', async () => (await import('./start-command.ts')).startCommand()],
   loop: ['Turns of the loop: run, status, history.', async () => (await import('./start-command.ts')).loopCommand()],
   serve: ['Serve gateway and API.', async () => (await import('./serve-command.ts')).serveCommand()],
-  keys: ['Client keys: make, list, revoke.', async () => (await import('./gateway/command.ts')).keysCommand()],
+  keys: ['Client keys: create, list, revoke.', async () => (await import('./gateway/command.ts')).keysCommand()],
   trajectories: ['What was recorded.', async () => (await import('./collect/command.ts')).trajectoriesCommand()],
   consent: [
     'Which users agreed that a model may learn from them.',

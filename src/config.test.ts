@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -48,7 +48,29 @@ describe('parseConfig', () => {
       port: 0,
       upstreams: { default: { baseUrl: 'http://127.0.0.1:8000/v1', key: 'k' } },
     });
-    expect(() => parse({}, { PAWL_PORT: 'http' })).toThrow(/port/);
+  });
+
+  it('names the environment variable that is wrong, not the file, and all problems together', () => {
+    const env = { PAWL_UPSTREAM: 'notaurl', PAWL_PORT: 'abc', DATABASE_URL: 'mysql://u:hunter2@h/d' };
+    const attempt = () => parseConfig({ agent: 'Has Spaces' }, env, '/project', '/project/pawl.config.ts');
+    expect(attempt).toThrow(/PAWL_UPSTREAM=notaurl: an http or https address/);
+    expect(attempt).toThrow(/PAWL_PORT=abc: a whole number from 0 to 65535/);
+    expect(attempt).toThrow(/DATABASE_URL: a postgres:\/\/ address/);
+    expect(attempt).toThrow(/agent: .* \(in \/project\/pawl\.config\.ts\)/);
+    expect(attempt).not.toThrow(/hunter2/);
+    expect(() => parse({}, { PAWL_PORT: '70000' })).toThrow(/PAWL_PORT=70000/);
+    expect(() => parse({}, { PAWL_LOG: 'loud' })).toThrow(/PAWL_LOG=loud: one of fatal, error/);
+  });
+
+  it('refuses a misspelt variable, and a key without its upstream', () => {
+    expect(() => parse({}, { PAWL_UPSTRAEM: 'http://x/v1' })).toThrow(/PAWL_UPSTRAEM: .* did you mean PAWL_UPSTREAM\?/);
+    expect(() => parse({}, { PAWL_UPSTREAM_KEY: 'k' })).toThrow(/PAWL_UPSTREAM_KEY: .*PAWL_UPSTREAM, which is not set/);
+  });
+
+  it('knows what Kubernetes puts into the environment of a pod', () => {
+    const service = { PAWL_SERVICE_HOST: '10.0.0.1', PAWL_SERVICE_PORT: '4700', PAWL_PORT_4700_TCP_ADDR: '10.0.0.1' };
+    expect(parse({}, service).port).toBe(4700);
+    expect(() => parse({}, { ...service, PAWL_PORT: 'tcp://10.0.0.1:4700' })).toThrow(/enableServiceLinks/);
   });
 });
 
@@ -68,9 +90,36 @@ describe('loadConfig', () => {
     await expect(loadConfig({ config: 'other.ts' }, {}, folder)).rejects.toThrow(/no settings file at .*other\.ts/);
   });
 
+  it('lets the file import from this installation, as a module and as CommonJS', async () => {
+    const text = `import { defineConfig } from 'pawl';\nexport default defineConfig({ agent: 'desk' });\n`;
+    for (const type of ['module', 'commonjs']) {
+      const elsewhere = mkdtempSync(join(folder, 'else-'));
+      writeFileSync(join(elsewhere, 'package.json'), JSON.stringify({ type }));
+      writeFileSync(join(elsewhere, 'pawl.config.ts'), text);
+      expect((await loadConfig({}, {}, elsewhere)).agent).toBe('desk');
+    }
+  });
+
+  it('says which variables it does not know', async () => {
+    const said: string[] = [];
+    await loadConfig({}, { PAWL_COLOUR: 'red' }, folder, (message) => said.push(message));
+    expect(said).toEqual([expect.stringMatching(/PAWL_COLOUR, and ignores it; it reads PAWL_HOME, /)]);
+  });
+
+  it('calls a home behind a link by its one name, and a link to nothing a mistake', async () => {
+    const real = join(folder, 'real');
+    mkdirSync(real);
+    symlinkSync(real, join(folder, 'link'));
+    const home = async (path: string) => (await loadConfig({}, { PAWL_HOME: path }, folder)).home;
+    expect(await home(join(folder, 'link'))).toBe(await home(real));
+    expect(await home(join(folder, 'link', 'new', 'deep'))).toBe(join(await home(real), 'new', 'deep'));
+    symlinkSync(join(folder, 'gone'), join(folder, 'dangling'));
+    await expect(home(join(folder, 'dangling'))).rejects.toThrow(/dangling is a link to .*gone, which does not exist/);
+  });
+
   it('does without a file', async () => {
     const empty = mkdtempSync(join(tmpdir(), 'pawl-config-'));
-    expect((await loadConfig({}, {}, empty)).home).toBe(join(empty, '.pawl'));
+    expect((await loadConfig({}, {}, empty)).home).toBe(join(realpathSync(empty), '.pawl'));
     rmSync(empty, { recursive: true });
   });
 });

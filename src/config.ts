@@ -1,77 +1,166 @@
 /**
- * All settings: one schema, parsed once, unknown keys refused, every problem reported together. Settings come from
- * pawl.config.ts (what `defineConfig` returns) and, above it, from a few environment variables. Nothing else in src/
- * reads the environment.
+ * All settings: one schema, parsed once, unknown keys refused, every problem reported together and with the place it came
+ * from. Settings come from pawl.config.ts (what `defineConfig` returns) and, above it, from environment variables
+ * (environment.ts). docs/settings.md is written from the schema (scripts/settings-page.ts).
  */
-import { existsSync } from 'node:fs';
-import { isAbsolute, join, resolve } from 'node:path';
+import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { tsImport } from 'tsx/esm/api';
 import { z } from 'zod';
+import { misspelt, settingsFrom, unknownVariables, variableOf } from './environment.ts';
 import { ConfigError } from './errors.ts';
+import { makeImportable } from './importable.ts';
 
 const name = z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/, 'lower-case letters, digits and _ . - only, at most 63');
 const baseUrl = z
   .url({ protocol: /^https?$/, error: 'an http or https address such as http://127.0.0.1:8000/v1' })
   .transform((url) => url.replace(/\/+$/, ''));
+/** What a number counts, for docs/settings.md. */
+const counted = (unit: string) => ({ unit });
 
 const upstream = z.strictObject({
-  /** Address of an OpenAI-compatible server, up to and including /v1. */
-  baseUrl,
-  /** Sent as the bearer token. */
-  key: z.string().min(1).optional(),
-  /** Model names this upstream answers. A name no upstream lists goes to the first upstream. */
-  models: z.array(z.string().min(1)).default([]),
-  /** Upstream to ask when this one fails before its first byte. */
-  fallback: name.optional(),
-  /** Fields added to a request that does not set them, e.g. { return_token_ids: true } for vLLM. */
-  defaults: z.record(z.string(), z.json()).default({}),
-  /** Seconds without any byte before the upstream counts as hung. */
-  silenceSeconds: z.number().positive().max(3600).default(120),
+  baseUrl: baseUrl.describe('Address of an OpenAI-compatible server, up to and including /v1.'),
+  key: z.string().min(1).optional().describe('Sent to it as the bearer token.'),
+  models: z
+    .array(z.string().min(1))
+    .default([])
+    .describe('Model names this upstream answers. A name that no upstream lists goes to the first upstream.'),
+  fallback: name.optional().describe('Upstream to ask when this one fails before its first byte.'),
+  defaults: z
+    .record(z.string(), z.json())
+    .default({})
+    .describe('Fields added to a request that does not set them, e.g. { return_token_ids: true } for vLLM.'),
+  silenceSeconds: z
+    .number()
+    .positive()
+    .max(3600)
+    .default(120)
+    .meta({ ...counted('seconds'), description: 'Without any byte for this long the upstream counts as hung.' }),
 });
 
-const schema = z
+export const settingsSchema = z
   .strictObject({
-    /** Name of the agent whose traffic this is; the first client key is made for it. */
-    agent: name.default('agent'),
-    /** Folder of everything Pawl keeps: database, journal, keys. */
-    home: z.string().min(1).default('.pawl'),
-    /** PostgreSQL 14 to 18 of your own; without it Pawl runs one in its home folder. */
-    databaseUrl: z.url({ protocol: /^postgres(ql)?$/, error: 'a postgres:// address' }).optional(),
-    host: z.string().min(1).default('127.0.0.1'),
-    /** Names by which browsers reach this server besides localhost and addresses, e.g. behind a proxy; '*' is any. */
-    hosts: z.array(z.string().min(1)).default([]),
-    /** 0 takes any free port. */
-    port: z.int().min(0).max(65_535).default(4700),
-    upstreams: z.record(name, upstream).default({}),
-    /** What the loop turns on: a module and the name of its export, e.g. ./examples/support-desk/world.ts#deskWorld. */
+    agent: name
+      .default('agent')
+      .describe('Name of the agent whose traffic this is; the first client key is made for it.'),
+    home: z
+      .string()
+      .min(1)
+      .default('.pawl')
+      .describe('Folder of everything Pawl keeps: database, journal, datasets, runs.'),
+    databaseUrl: z
+      .url({ protocol: /^postgres(ql)?$/, error: 'a postgres:// address' })
+      .optional()
+      .describe('PostgreSQL 14 to 18 of your own; without it Pawl runs one in its home folder.'),
+    secret: z
+      .string()
+      .min(32, 'at least 32 characters, e.g. of `openssl rand -base64 32`')
+      .optional()
+      .describe(
+        'What user ids are hashed with, for a new database; without it one is made. An existing database knows its own.',
+      ),
+    host: z
+      .string()
+      .min(1)
+      .default('127.0.0.1')
+      .describe('Address to listen on; 0.0.0.0 is every one of this machine.'),
+    hosts: z
+      .array(z.string().min(1))
+      .default([])
+      .describe(
+        "Names by which browsers reach this server besides localhost and addresses, e.g. behind a proxy; '*' is any.",
+      ),
+    openDetails: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Shows /metrics and the details of /healthz without a token even where others than this machine can reach them.',
+      ),
+    port: z
+      .int({ error: 'a whole number from 0 to 65535' })
+      .min(0)
+      .max(65_535)
+      .default(4700)
+      .describe('Port to listen on; 0 takes any free one.'),
+    upstreams: z
+      .record(name, upstream)
+      .default({})
+      .describe('The model servers behind the gateway, each under a name of your choice; the first is the default.'),
     world: z
       .string()
       .regex(/^.+#[A-Za-z_$][\w$]*$/, 'a module, then # and the name of its export')
-      .optional(),
+      .optional()
+      .describe(
+        'What the loop turns on: a module and the name of its export, e.g. ./examples/support-desk/world.ts#deskWorld.',
+      ),
     loop: z
       .strictObject({
-        /** Simulated conversations that one turn collects. */
-        conversations: z.int().min(1).max(100_000).default(240),
-        /** Steps of practice (GRPO) in one turn. */
-        steps: z.int().min(1).max(100_000).default(60),
+        conversations: z
+          .int()
+          .min(1)
+          .max(100_000)
+          .default(240)
+          .meta({ ...counted('conversations'), description: 'Simulated conversations that one turn collects.' }),
+        steps: z
+          .int()
+          .min(1)
+          .max(100_000)
+          .default(60)
+          .meta({ ...counted('steps'), description: 'Steps of practice (GRPO) in one turn.' }),
       })
       .prefault({}),
     gateway: z
       .strictObject({
-        maxBodyMb: z.number().positive().max(1024).default(16),
-        /** Upstream calls for one request before the fallback is asked. */
-        attempts: z.int().min(1).max(10).default(3),
-        /** Requests in flight beyond this get 503 with Retry-After. */
-        maxInFlight: z.int().min(1).max(100_000).default(4096),
+        maxBodyMb: z
+          .number()
+          .positive()
+          .max(1024)
+          .default(16)
+          .meta({ ...counted('MB'), description: 'A larger request body is refused with 413.' }),
+        attempts: z
+          .int()
+          .min(1)
+          .max(10)
+          .default(3)
+          .meta({ ...counted('calls'), description: 'Upstream calls for one request before the fallback is asked.' }),
+        maxInFlight: z
+          .int()
+          .min(1)
+          .max(100_000)
+          .default(4096)
+          .meta({ ...counted('requests'), description: 'Requests in flight beyond this get 503 with Retry-After.' }),
+        memoryMb: z
+          .number()
+          .positive()
+          .max(1_048_576)
+          .default(512)
+          .meta({
+            ...counted('MB'),
+            description:
+              'Memory for request bodies in flight and copies of their answers; beyond it callers get 503 with Retry-After.',
+          }),
       })
       .prefault({}),
     record: z
       .strictObject({
-        /** Memory for exchanges waiting to be written; beyond it they are dropped and counted. */
-        queueMb: z.number().positive().max(65_536).default(128),
-        /** Disk for exchanges waiting for the database; beyond it they are dropped and counted. */
-        journalMb: z.number().positive().default(4096),
+        queueMb: z
+          .number()
+          .positive()
+          .max(65_536)
+          .default(128)
+          .meta({
+            ...counted('MB'),
+            description: 'Memory for exchanges waiting to be written; beyond it they are dropped and counted.',
+          }),
+        journalMb: z
+          .number()
+          .positive()
+          .default(4096)
+          .meta({
+            ...counted('MB'),
+            description: 'Disk for exchanges waiting for the database; beyond it they are dropped and counted.',
+          }),
       })
       .prefault({}),
   })
@@ -90,43 +179,50 @@ const schema = z
     }
   });
 
-export type Config = Readonly<z.output<typeof schema>>;
-export type ConfigInput = z.input<typeof schema>;
+export type Config = Readonly<z.output<typeof settingsSchema>>;
+export type ConfigInput = z.input<typeof settingsSchema>;
 export type Upstream = Config['upstreams'][string];
-
-/** Gives pawl.config.ts its types. */
-export const defineConfig = (config: ConfigInput): ConfigInput => config;
-
-/** Environment variables that stand above the file. */
-const fromEnvironment = (env: NodeJS.ProcessEnv): Partial<ConfigInput> => ({
-  ...(env.PAWL_HOME ? { home: env.PAWL_HOME } : {}),
-  ...(env.DATABASE_URL ? { databaseUrl: env.DATABASE_URL } : {}),
-  ...(env.PAWL_HOST ? { host: env.PAWL_HOST } : {}),
-  ...(env.PAWL_PORT ? { port: Number(env.PAWL_PORT) } : {}),
-  ...(env.PAWL_UPSTREAM
-    ? {
-        upstreams: {
-          default: { baseUrl: env.PAWL_UPSTREAM, ...(env.PAWL_UPSTREAM_KEY ? { key: env.PAWL_UPSTREAM_KEY } : {}) },
-        },
-      }
-    : {}),
-});
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 
 export function parseConfig(input: unknown, env: NodeJS.ProcessEnv, folder: string, file = 'the settings'): Config {
-  const layered = isObject(input) ? { ...input, ...fromEnvironment(env) } : input;
-  const parsed = schema.safeParse(layered);
-  if (!parsed.success) {
-    const problems = parsed.error.issues.map((issue) => `  ${issue.path.join('.') || '(top level)'}: ${issue.message}`);
-    throw new ConfigError(`${file} cannot be used:\n${problems.join('\n')}`);
-  }
+  const layered = isObject(input) ? { ...input, ...settingsFrom(env) } : input;
+  const parsed = settingsSchema.safeParse(layered);
+  const problems = [
+    ...misspelt(env),
+    ...(parsed.error?.issues ?? []).map(({ path, message }) => {
+      const variable = variableOf(path, env);
+      const place = path.join('.') || 'the whole';
+      return variable === null
+        ? `${place}: ${message} (in ${file})`
+        : `${variable}: ${message} (an environment variable, for ${place})`;
+    }),
+  ];
+  if (!parsed.success || problems.length > 0)
+    throw new ConfigError(`The settings cannot be used:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
   const { home, world } = parsed.data;
   return {
     ...parsed.data,
-    home: isAbsolute(home) ? home : resolve(folder, home),
+    home: realHome(isAbsolute(home) ? home : resolve(folder, home)),
     ...(world === undefined ? {} : { world: resolve(folder, world) }),
   };
+}
+
+/**
+ * The home by its one true name. Through a link the folder would have two, and processes that compare names (who has the
+ * folder, whose database server this is) would take one home for two.
+ */
+function realHome(home: string): string {
+  try {
+    return realpathSync(home);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+  if (lstatSync(home, { throwIfNoEntry: false })?.isSymbolicLink())
+    throw new ConfigError(
+      `home: ${home} is a link to ${readlinkSync(home)}, which does not exist. Make that folder, or set PAWL_HOME to another.`,
+    );
+  return join(realHome(dirname(home)), basename(home));
 }
 
 /** Reads the file named by --config, else ./pawl.config.ts if it is there, else only the environment. */
@@ -134,12 +230,15 @@ export async function loadConfig(
   options: { config?: string },
   env = process.env,
   folder = process.cwd(),
+  warn: (message: string) => void = (message) => console.error(message),
 ): Promise<Config> {
+  for (const message of unknownVariables(env)) warn(message);
   const path = options.config ? resolve(folder, options.config) : join(folder, 'pawl.config.ts');
   if (!existsSync(path)) {
     if (options.config) throw new ConfigError(`There is no settings file at ${path}.`);
-    return parseConfig({}, env, folder, 'The environment');
+    return parseConfig({}, env, folder);
   }
+  makeImportable();
   const module: { default?: unknown } = await tsImport(pathToFileURL(path).href, import.meta.url);
   // In a folder whose package.json does not say "type": "module", the exports arrive as CommonJS: one level deeper.
   const settings = isObject(module.default) && 'default' in module.default ? module.default.default : module.default;

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { encodeRecord } from './collect/journal-record.ts';
+import { encodeName, encodeRecord } from './collect/journal-record.ts';
 import { bytes, checkNode, diagnose, judgeClock, judgeDisk, missingPackages } from './doctor.ts';
 import { withStore } from './store/test-store.ts';
 
@@ -118,10 +118,19 @@ describe('the whole examination', () => {
   test('sees the backlog and the damage in the journal, and what the database refused', async () => {
     const journal = join(folder, '.pawl', 'journal');
     mkdirSync(journal, { recursive: true });
+    const id = '01234567-89ab-4cde-8f01-23456789abcd';
+    const name = encodeName(id);
     const record = encodeRecord('{"kind":"turn"}');
     const torn = record.subarray(0, record.length - 3);
-    writeFileSync(join(journal, '000000000001.journal'), Buffer.concat([record, record]));
-    writeFileSync(join(journal, 'cursor.json'), JSON.stringify({ segment: 1, offset: record.length }));
+    const put = (segment: number, offset: number) =>
+      writeFileSync(join(journal, 'cursor.json'), JSON.stringify({ segment, offset, id }));
+    writeFileSync(join(journal, '000000000001.journal'), Buffer.concat([name, record, record]));
+    put(1, 10_000);
+    expect((await examine({})).of('journal')).toMatchObject({
+      state: 'warn',
+      found: expect.stringMatching(/names byte 10000 of segment 1, which has only \d+: everything .* is read again/),
+    });
+    put(1, name.length + record.length);
     expect((await examine({})).of('journal')).toMatchObject({
       state: 'warn',
       found: `${record.length} B wait for the database`,

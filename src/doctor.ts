@@ -4,16 +4,16 @@
  * returns what it found; a check that itself fails is a finding, never a crash.
  */
 import { constants, existsSync, readFileSync } from 'node:fs';
-import { access, mkdtemp, open, readdir, rm, stat, statfs } from 'node:fs/promises';
+import { access, mkdtemp, rm, statfs } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Command } from 'commander';
 import pg from 'pg';
 import { request } from 'undici';
-import { scanRecords } from './collect/journal-record.ts';
+import { readBacklog } from './collect/backlog.ts';
 import { type Config, loadConfig } from './config.ts';
 import { runningEmbedded } from './store/embedded.ts';
-import { homeOwner } from './store/lock.ts';
+import { homeHolder } from './store/lock.ts';
 import { planMigrations, readMigrations } from './store/migrate.ts';
 import { shownUrl } from './store/postgres.ts';
 import { oneLine, openTerminal, type Terminal } from './terminal.ts';
@@ -119,47 +119,21 @@ async function checkHome(config: Config): Promise<Check[]> {
   ];
 }
 
-/** Bytes of journal records that the database does not have yet, and how many of them are damaged. */
-export async function readBacklog(
-  folder: string,
-  scanLimit = 256 * 1024 ** 2,
-): Promise<{ bytes: number; damaged: number; rejected: number }> {
-  const names = (await readdir(folder)).filter((name) => /^\d{12}\.journal$/.test(name)).sort();
-  let cursor = { segment: 0, offset: 0 };
-  if (existsSync(join(folder, 'cursor.json')))
-    cursor = { ...cursor, ...(JSON.parse(readFileSync(join(folder, 'cursor.json'), 'utf8')) as typeof cursor) };
-  let waiting = 0;
-  let damaged = 0;
-  for (const name of names) {
-    const segment = Number(name.slice(0, 12));
-    if (segment < cursor.segment) continue;
-    const { size } = await stat(join(folder, name));
-    const from = segment === cursor.segment ? Math.min(cursor.offset, size) : 0;
-    waiting += size - from;
-    if (waiting > scanLimit) continue;
-    const file = await open(join(folder, name), 'r');
-    try {
-      const buffer = Buffer.alloc(size - from);
-      const { bytesRead } = await file.read(buffer, 0, buffer.length, from);
-      damaged += scanRecords(buffer.subarray(0, bytesRead), true).damage.length;
-    } finally {
-      await file.close();
-    }
-  }
-  const rejects = join(folder, 'rejected.jsonl');
-  const rejected = existsSync(rejects) ? readFileSync(rejects, 'utf8').split('\n').length - 1 : 0;
-  return { bytes: waiting, damaged, rejected };
-}
-
 async function checkJournal(config: Config, running: boolean): Promise<Check> {
   const folder = join(config.home, 'journal');
   if (!existsSync(folder)) return ok('journal', 'empty');
   const backlog = await readBacklog(folder);
-  if (backlog.rejected > 0)
+  if (backlog.rejected.entries > 0)
     return warn(
       'journal',
-      `${backlog.rejected} entries were refused by the database`,
-      `See ${join(folder, 'rejected.jsonl')} for the reasons; delete the file once they are understood.`,
+      `${backlog.rejected.entries} entries were refused by the database`,
+      `See ${backlog.rejected.files.join(', ')} for the reasons; delete the file once they are understood.`,
+    );
+  if (backlog.odd.length > 0)
+    return warn(
+      'journal',
+      `${backlog.odd.join(' ')} ${bytes(backlog.bytes)} wait for the database.`,
+      'Nothing is lost by it. Find out who changes files in this folder: only Pawl should.',
     );
   // A running Pawl is writing the last record right now; what looks torn from outside is not.
   if (backlog.damaged > (running ? 1 : 0))
@@ -316,19 +290,27 @@ const isOpen = (host: string, port: number): Promise<boolean> =>
     socket.once('timeout', () => done(false));
   });
 
-async function checkPort(config: Config, owner: number | null): Promise<Check> {
+type Holder = ReturnType<typeof homeHolder>;
+
+async function checkPort(config: Config, holder: Holder): Promise<Check> {
   const name = 'port';
   if (config.port === 0) return ok(name, 'any free one');
   const host = ['0.0.0.0', '::'].includes(config.host) ? '127.0.0.1' : config.host;
   const shown = `${host.includes(':') ? `[${host}]` : host}:${config.port}`;
   if (!(await isOpen(host, config.port)))
-    return owner === null
+    return holder === null
       ? ok(name, `${shown} is free`)
-      : warn(name, `Pawl runs as process ${owner} and does not answer at ${shown}`, 'It may be on another port.');
+      : warn(name, `Pawl runs as process ${holder.pid} and does not answer at ${shown}`, 'It may be on another port.');
   try {
     const answer = await request(`http://${shown}/healthz`, { headersTimeout: 3000, bodyTimeout: 3000 });
-    const health = (await answer.body.json()) as { status?: string; problems?: unknown; version?: string };
+    const health = (await answer.body.json()) as Record<'status' | 'version' | 'instance' | 'problems', unknown>;
     if (typeof health.version !== 'string' || typeof health.status !== 'string') throw new Error('not Pawl');
+    if (health.instance !== holder?.instance)
+      return fail(
+        name,
+        `${shown} is taken by another Pawl (${health.version}), whose home is not ${config.home}`,
+        'Set PAWL_PORT to another port, or PAWL_HOME to the folder of that Pawl.',
+      );
     const problems = Array.isArray(health.problems) ? health.problems.map(String) : [];
     return problems.length === 0
       ? ok(name, `Pawl ${health.version} answers at ${shown}`)
@@ -363,13 +345,13 @@ export async function diagnose(
   } catch (error) {
     return [...out, fail('settings', reason(error), 'Correct the settings; the other checks need them.')];
   }
-  const owner = existsSync(config.home) ? homeOwner(config.home) : null;
+  const holder = existsSync(config.home) ? homeHolder(config.home) : null;
   out.push(...(await guarded('home', () => checkHome(config))));
-  out.push(ok('process', owner === null ? 'no Pawl is running in this home' : `Pawl runs as process ${owner}`));
+  out.push(ok('process', holder === null ? 'no Pawl is running in this home' : `Pawl runs as process ${holder.pid}`));
   out.push(...(await guarded('database', () => checkDatabase(config))));
-  out.push(...(await guarded('journal', () => checkJournal(config, owner !== null))));
+  out.push(...(await guarded('journal', () => checkJournal(config, holder !== null))));
   out.push(...(await guarded('upstreams', () => checkUpstreams(config))));
-  out.push(...(await guarded('port', () => checkPort(config, owner))));
+  out.push(...(await guarded('port', () => checkPort(config, holder))));
   return out;
 }
 

@@ -1,4 +1,5 @@
 /** The record of one turn of the loop: what each stage left for the next, and how it ended. */
+import type { Users } from './deploy/users.ts';
 
 export const stageNames = ['collect', 'score', 'curate', 'train', 'evaluate', 'deploy'] as const;
 export type StageName = (typeof stageNames)[number];
@@ -47,6 +48,8 @@ export type LoopState = {
   readonly waits?: string;
   /** Why it ended before its last stage. */
   readonly ended?: string;
+  /** What users got before and with the candidate; null where no outcome is measured. */
+  readonly users?: Users | null;
   /** Seconds each stage took, the last time it ran. */
   readonly seconds?: Readonly<Record<string, number>>;
 };
@@ -73,6 +76,8 @@ export type Summary = {
   readonly verdict: string;
   readonly promoted: boolean;
   readonly funnel: readonly FunnelStep[];
+  /** Measured on users, where `before` and `after` are measured on golden cases. Canaries end when they end: no seed decides it. */
+  readonly users: Users | null;
   readonly seconds: number;
 };
 
@@ -89,6 +94,7 @@ export function summaryOf({ agent, number, seed, state, startedAt, endedAt }: Lo
     verdict: evaluate.verdict,
     promoted: deploy.phase === 'promoted',
     funnel: curate.funnel,
+    users: state.users ?? null,
     seconds: (endedAt - startedAt) / 1000,
   };
 }

@@ -9,7 +9,8 @@ import { join } from 'node:path';
 import { datasetReader } from './curate/read.ts';
 import { curateWindow } from './curate/run.ts';
 import { createRelease, reconcile, startRollout } from './deploy/reconcile.ts';
-import { isOpen, type Rollout, weightOf } from './deploy/rollout.ts';
+import { isOpen, type Rollout, rolloutSettings, weightOf } from './deploy/rollout.ts';
+import { measureUsers } from './deploy/users.ts';
 import type { Engine } from './engine/engine.ts';
 import type { Report } from './evaluate/report.ts';
 import { evaluate } from './evaluate/run.ts';
@@ -292,9 +293,16 @@ async function deploy(parts: LoopParts, { agent, number, seed, state }: LoopTurn
     'pawl',
     Date.now(),
   );
+  const { outcome } = rolloutSettings.parse(settings.rollout);
+  const { release: baseline } = state.baseline!;
+  const seen = async (rollout: Rollout | null) => {
+    const of = { agent, baseline, candidate: name, collected: state.collect!, rollout };
+    return outcome === null ? null : await measureUsers(store, { ...of, outcome }, Date.now());
+  };
   if (report.verdict !== 'pass')
     return {
       deploy: { rollout: null, phase: `not deployed: ${report.verdict}`, release: name, reasons: report.reasons },
+      users: await seen(null),
     };
   await ensureLoaded(engine, name, checkpoint);
   const id = `${agent}-turn-${number}`;
@@ -318,7 +326,10 @@ async function deploy(parts: LoopParts, { agent, number, seed, state }: LoopTurn
         waits: `Rollout ${id} is ${rollout.phase}: ${rollout.reasons.join(' ')} Decide with \`pawl rollouts approve ${id}\` or \`pawl rollouts abort ${id}\`, then start again.`,
       };
   }
-  return { deploy: { rollout: id, phase: rollout.phase, release: name, reasons: rollout.reasons } };
+  return {
+    deploy: { rollout: id, phase: rollout.phase, release: name, reasons: rollout.reasons },
+    users: await seen(rollout),
+  };
 }
 
 export async function ensureLoaded(engine: Engine, model: string, folder: string): Promise<void> {

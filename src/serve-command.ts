@@ -1,7 +1,8 @@
 /** `pawl serve`: everything in the foreground until it is told to stop. */
 import { Command } from 'commander';
-import { pino } from 'pino';
-import { loadConfig } from './config.ts';
+import { type Config, loadConfig } from './config.ts';
+import { openLog } from './log.ts';
+import { openOutput } from './output.ts';
 import type { Serving } from './serve.ts';
 import { version } from './version.ts';
 
@@ -12,34 +13,65 @@ export function serveCommand(): Command {
     .addHelpText('after', '\nExample:\n  PAWL_UPSTREAM=http://127.0.0.1:8000/v1 pawl serve\n')
     .action(async (options: { config?: string }) => {
       const config = await loadConfig(options);
-      const log = pino({ level: process.env.PAWL_LOG ?? 'warn' }, pino.destination(2));
+      const { log, linesLost } = openLog(process.env.PAWL_LOG ?? 'warn');
       const { serve } = await import('./serve.ts'); // only here, so that other commands start faster
-      const serving = await serve(config, log);
-      announce(serving, config.agent, Object.entries(config.upstreams));
-      await stopSignal();
-      console.log('Stopping: answering what is in flight and writing it down. Ctrl-C again stops at once.');
+      console.log(`Pawl ${version}, agent ${config.agent}`);
+      const stop = new AbortController();
+      const stopped = stopSignal().then(() => {
+        // The reader of what was said at the start may be long gone.
+        openOutput(1).write('Stopping: answering what is in flight and writing it down. Ctrl-C again stops at once.\n');
+        stop.abort();
+      });
+      let serving: Serving;
+      try {
+        serving = await serve(config, log, {
+          show: showSecret,
+          say: (text) => console.log(text),
+          signal: stop.signal,
+          linesLost,
+        });
+      } catch (error) {
+        if (stop.signal.aborted) process.exit(130);
+        throw error;
+      }
+      // A reader that goes away ends other commands; a server has callers.
+      process.stdout.removeAllListeners('error').on('error', () => {});
+      announce(serving, config);
+      await stopped;
       await serving.close();
       process.exit(0);
     });
 }
 
-function announce(serving: Serving, agent: string, upstreams: [string, { baseUrl: string }][]): void {
-  const line = (name: string, value: string) => console.log(`  ${name.padEnd(12)}${value}`);
-  console.log(`Pawl ${version}, agent ${agent}`);
-  line('gateway', `${serving.url}/v1`);
-  line('api', `${serving.url}/api`);
-  line('metrics', `${serving.url}/metrics`);
-  line(
-    'database',
-    serving.store.kind === 'embedded'
-      ? `embedded PostgreSQL ${serving.store.serverVersion}`
-      : `PostgreSQL ${serving.store.serverVersion}`,
-  );
-  for (const [name, { baseUrl }] of upstreams) line('upstream', `${name}  ${baseUrl}`);
-  if (upstreams.length === 0)
-    line('upstream', 'none yet: set PAWL_UPSTREAM=http://host:port/v1, or `upstreams` in pawl.config.ts');
-  if (serving.made.clientToken) line('client key', `${serving.made.clientToken}   (shown only now)`);
-  if (serving.made.adminToken) line('admin token', `${serving.made.adminToken}   (shown only now)`);
+const line = (name: string, value: string): string => `  ${name.padEnd(12)}${value}\n`;
+
+const about = {
+  'admin token': 'shown only now',
+  'client key': 'shown only now; may call, give feedback, report outcomes',
+};
+
+/** Resolves when the secret has been written out: only then may it be the one that counts. */
+export function showSecret(name: keyof typeof about, token: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(line(name, `${token}   (${about[name]})`), (error) =>
+      error ? reject(new Error(`The ${name} could not be shown (${error.message}), so it was not made.`)) : resolve(),
+    );
+  });
+}
+
+function announce(serving: Serving, { upstreams, databaseUrl }: Config): void {
+  const kind = databaseUrl === undefined ? 'embedded PostgreSQL' : 'PostgreSQL';
+  const lines = [
+    line('gateway', `${serving.url}/v1`),
+    line('api', `${serving.url}/api`),
+    line('metrics', `${serving.url}/metrics`),
+    line('database', serving.isConnected ? `${kind} ${serving.store.serverVersion}` : `${kind}, away`),
+    ...serving.problems().map((problem) => line('problem', problem)),
+    ...Object.entries(upstreams).map(([name, { baseUrl }]) => line('upstream', `${name}  ${baseUrl}`)),
+  ];
+  if (Object.keys(upstreams).length === 0)
+    lines.push(line('upstream', 'none yet: set PAWL_UPSTREAM=http://host:port/v1, or `upstreams` in pawl.config.ts'));
+  process.stdout.write(lines.join(''));
 }
 
 /** Resolves at the first SIGINT or SIGTERM; a second one ends the process without ceremony. */

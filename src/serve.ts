@@ -1,200 +1,361 @@
 /**
  * Builds the parts of a serving Pawl and hands them to one HTTP server: /v1 gateway, /api control, /metrics, health.
- * Starts in the order in which parts need each other and stops in the reverse: first no new requests, then the answers in
- * flight, then what is not yet in the database, then the database itself.
+ *
+ * First the folder and the port are taken: a start that cannot have them has made nothing. Then the database is opened, and
+ * waited for as long as that is worth it; without it the gateway answers with the keys and routes it last knew, and what
+ * is recorded waits in the journal. What stands on the database (the API, keys and routes kept fresh, rollouts, upkeep) begins
+ * whenever the database is there. Everything stops in the reverse order: first no new requests, then the answers in flight,
+ * then what is not yet in the database, then the database itself.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
-import { getRequestListener } from '@hono/node-server';
 import type { Logger } from 'pino';
 import { ensureAdminToken } from './api/admin.ts';
 import { createApi } from './api/api.ts';
+import { isLoopback } from './api/guard.ts';
+import { createListener, createServerUploads } from './api/http.ts';
+import { healthOf } from './collect/health.ts';
+import { readableId } from './collect/person.ts';
 import { type Recorder, startRecorder } from './collect/recorder.ts';
 import { startUpkeep } from './collect/upkeep.ts';
 import type { Config } from './config.ts';
-import { createRoutes, watchRoutes } from './deploy/routes.ts';
+import { createRoutes, type Routes, watchRoutes } from './deploy/routes.ts';
 import { watchRollouts } from './deploy/watch-rollouts.ts';
+import { ConfigError, StoreError } from './errors.ts';
+import { makeFirstKey } from './gateway/first-key.ts';
 import { createGateway } from './gateway/gateway.ts';
-import { createKeyRing } from './gateway/keys.ts';
+import { createKeyRing, type KeyRing } from './gateway/keys.ts';
+import { type LastKnown, openLastKnown } from './gateway/last-known.ts';
 import { createMetrics } from './gateway/metrics.ts';
-import { sendJson } from './gateway/openai-error.ts';
+import { openPort, type Port } from './gateway/port.ts';
+import { createSignalLimits } from './gateway/signal-limits.ts';
 import { connectUpstreams } from './gateway/upstreams.ts';
 import { watchKeys } from './gateway/watch-keys.ts';
-import { createKey, listKeys } from './store/keys.ts';
 import { lockHome } from './store/lock.ts';
-import { openStore, type Store } from './store/postgres.ts';
+import { type Opening, startOpening } from './store/opening.ts';
+import { openOwned, type Store } from './store/postgres.ts';
 import { postgresRunStore } from './store/runs.ts';
+import { cachedSecret, installationSecret } from './store/secret.ts';
+import { isThere } from './store/unmatched.ts';
 import { scrapeRuns } from './train/scrape.ts';
 import { version } from './version.ts';
 
 export type Serving = {
   readonly url: string;
+  /** The database, once it has been reached and everything that needs it stands. */
+  readonly database: Promise<Store>;
+  readonly isConnected: boolean;
+  /** The database for those who know that it is connected; a StoreError for those who do not. */
   readonly store: Store;
   readonly recorder: Recorder;
-  /** Tokens made by this start; each is shown once and stored only as a hash. */
-  readonly made: { readonly adminToken: string | null; readonly clientToken: string | null };
+  /** What is wrong, in words; answers go on whatever is said here. */
+  problems(): string[];
   /** Answers what is in flight, writes what is recorded, stops. */
   close(): Promise<void>;
 };
 
-const drainMs = 30_000;
-/** A database further behind than this is said to be. */
-const lateMs = 30_000;
+export type ServeOptions = {
+  /** Shows a secret that is about to be kept as a hash; it is kept only if this resolves. */
+  readonly show: (secret: 'admin token' | 'client key', token: string) => Promise<void>;
+  /** Says what a start is waiting for, when that takes more than a moment. */
+  readonly say?: (text: string) => void;
+  /** How many lines of the log could not be written. */
+  readonly linesLost?: () => number;
+  /** Gives up a start that is under way. */
+  readonly signal?: AbortSignal;
+};
 
-export async function serve(config: Config, log: Logger): Promise<Serving> {
+/** How long a start that could answer without its database waits for it. */
+const patienceMs = 5_000;
+const silentMs = 2_000;
+const againMs = 1_000;
+
+/** What the parts are built from. */
+type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost'> & {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly instance: string;
+  readonly port: Port;
+  readonly adminHash: string;
+  readonly known: LastKnown;
+  readonly keys: KeyRing;
+  readonly routes: Routes;
+  readonly opening: Opening;
+  /** Whether everything that needs the database stands: what it says of keys and routes is what counts. */
+  readonly connected: () => boolean;
+  /** Why not. */
+  readonly problem: () => string | null;
+};
+/** What answers agents. It needs keys, and no database. */
+type Answering = { readonly recorder: Recorder; problems(): string[]; close(): Promise<void> };
+/** What needs the database. */
+type Standing = { readonly store: Store; close(): Promise<void> };
+
+export async function serve(config: Config, log: Logger, options: ServeOptions): Promise<Serving> {
+  const { show, say, signal, linesLost = () => 0 } = options;
   // Little survives a request, so there is little to share out: waking four threads for every collection of young
   // garbage, in each of two heaps, took a twentieth of all processor time at full load.
   setFlagsFromString('--no-parallel-scavenge');
-  // With a database of one's own the folder still holds the journal, which has one writer.
-  const lock = config.databaseUrl === undefined ? null : await lockHome(config.home);
-  const closers: (() => Promise<void> | void)[] = [() => lock?.release()];
-  const store = await openStore({ home: config.home, databaseUrl: config.databaseUrl }).catch((error: unknown) => {
-    lock?.release();
-    throw error;
+  const lock = await lockHome(config.home, {
+    onWait: (pid) => say?.(`Waiting for process ${pid}, a command that works in ${config.home} …`),
   });
-  closers.push(() => store.close());
+  const { instance } = lock;
+  const started: { port?: Port; opening?: Opening; answering?: Promise<Answering>; standing?: Promise<Standing> } = {};
   const closeAll = async () => {
-    for (const close of closers.reverse()) await close();
+    const { port, opening, answering, standing } = started;
+    await port?.close();
+    if (opening?.store === null) await opening.close();
+    await standing?.then((parts) => parts.close()).catch(() => {});
+    await answering?.then((parts) => parts.close()).catch(() => {});
+    await opening?.close();
+    lock.release();
   };
+  let closing: Promise<void> | null = null;
+  const close = (): Promise<void> => {
+    closing ??= closeAll();
+    return closing;
+  };
+  signal?.addEventListener('abort', () => void close());
   try {
-    const recorder = await startRecorder({
-      home: config.home,
-      databaseUrl: store.url,
-      queueBytes: config.record.queueMb * 1024 * 1024,
-      journalBytes: config.record.journalMb * 1024 * 1024,
-      log,
+    let ground: Ground | null = null;
+    const port = await openPort(config, () => {
+      const problems = ground === null || ground.problem() === null ? [] : databaseProblems(ground);
+      return { status: problems.length === 0 ? 'starting' : 'degraded', problems, version, instance };
     });
-    const upkeep = startUpkeep(
-      store,
-      () => recorder.stats(),
-      (error) => log.warn({ err: error }, 'upkeep of the database waits'),
-    );
-    closers.push(
-      () => upkeep.close(),
-      () => recorder.close(),
-    );
+    started.port = port;
+    if (!isLoopback(config.host))
+      log.warn(
+        `Listening on ${config.host}: other machines can reach this server. Keys and conversations cross the network in the open unless something in front of it speaks TLS.`,
+      );
+    const adminHash = await ensureAdminToken(config.home, (token) => show('admin token', token));
 
-    const admin = await ensureAdminToken(config.home);
-    const isFirst = (await listKeys(store)).length === 0;
-    const first = isFirst ? await createKey(store, { agent: config.agent, name: 'first' }) : null;
-
+    const known = openLastKnown(config.home, (message) => log.warn(message));
     const keys = createKeyRing();
-    const watch = await watchKeys(store, keys, log);
-    closers.push(() => watch.close());
     const routes = createRoutes();
-    const routesWatch = await watchRoutes(store, routes, log);
-    closers.push(() => routesWatch.close());
-    const rolloutsWatch = watchRollouts(store, log);
-    closers.push(() => rolloutsWatch.close());
-    const upstreams = connectUpstreams(config.upstreams);
-    closers.push(() => upstreams.close());
+    keys.replace(known.keys);
+    routes.replace(known.routes);
 
-    const runs = postgresRunStore(store);
-    const metrics = createMetrics(() => recorder.stats());
-    const gateway = createGateway({ config, keys, upstreams, routes, recorder, metrics, log });
-    const api = createApi({
-      store,
-      home: config.home,
-      adminHash: admin.hash,
-      recorder: () => recorder.stats(),
-      hosts: [config.host, ...config.hosts],
-      onError: (error) => log.error({ err: error }, 'api: a request failed in Pawl itself'),
-    });
-    const apiListener = getRequestListener(api.fetch);
-
-    let draining = false;
-    const other = async (request: IncomingMessage, response: ServerResponse) => {
-      const path = (request.url ?? '/').split('?', 1)[0]!;
-      if (path === '/healthz') sendJson(response, 200, health(recorder));
-      else if (path === '/readyz') {
-        const ready = !draining && keys.size > 0;
-        sendJson(response, ready ? 200 : 503, {
-          ready,
-          reason: draining ? 'draining' : ready ? null : 'no client keys',
-        });
-      } else if (path === '/metrics') {
-        response.writeHead(200, { 'content-type': metrics.registry.contentType });
-        // A database that is away takes the figures of training with it, not those of serving.
-        const training = await Promise.race([scrapeRuns(runs, Date.now()).catch(() => ''), sleep(1000, '')]);
-        response.end(`${await metrics.registry.metrics()}${training}`);
-      } else if (path === '/api' || path.startsWith('/api/')) await apiListener(request, response);
-      else if (path === '/') {
-        response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' });
-        response.end(
-          `Pawl ${version}\n\n/v1/…             gateway\n/api/openapi.json  control API\n/metrics           Prometheus\n/healthz /readyz\n`,
-        );
-      } else
-        sendJson(response, 404, {
-          error: { message: `There is nothing at ${path.slice(0, 100)}.`, code: 'not_found' },
-        });
-    };
-    const server = createServer(
-      { keepAliveTimeout: 75_000, headersTimeout: 90_000, requestTimeout: 120_000 },
-      (request, response) => {
-        if (draining) response.setHeader('connection', 'close');
-        if (gateway.handle(request, response)) return;
-        other(request, response).catch((error: unknown) => {
-          log.error({ err: error }, 'a request failed');
-          sendJson(response, 500, {
-            error: { message: 'Pawl failed to handle this request; its log has the reason.', code: 'internal_error' },
-          });
-        });
-      },
+    const opening = startOpening(
+      (stop) => openOwned({ home: config.home, databaseUrl: config.databaseUrl, signal: stop }),
+      { onProblem: (problem) => log.warn(`the database is away and tried again: ${problem}`) },
     );
-    await listen(server, config.host, config.port);
-    closers.push(async () => {
-      draining = true;
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      server.closeIdleConnections();
-      const timer = setTimeout(() => server.closeAllConnections(), drainMs);
-      await closed;
-      clearTimeout(timer);
-      // The last answers are out; their copies still have to reach the recorder.
-      for (let waited = 0; gateway.inFlight > 0 && waited < 5_000; waited += 10) await sleep(10);
+    started.opening = opening;
+    let connected = false;
+    let failure: string | null = null;
+    const copy = config.secret ?? (await cachedSecret(config.home));
+    const parts: Ground = {
+      ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show, linesLost },
+      connected: () => connected,
+      problem: () => failure ?? opening.problem,
+    };
+    ground = parts;
+    let live: Answering | null = null;
+    let api: Api | null = null;
+    const answering = (secret: string): Promise<Answering> => {
+      started.answering ??= startAnswering(parts, secret, () => api).then((answers) => {
+        live = answers;
+        return answers;
+      });
+      return started.answering;
+    };
+    const standing = opening.opened.then(async (store) => {
+      const warn = (message: string) => log.warn(message);
+      const isClosing = () => closing !== null;
+      const secret = await persist(log, isClosing, 'the installation’s secret cannot be read now', () =>
+        installationSecret(store, config.home, { given: config.secret, warn }),
+      );
+      if (copy !== null && copy !== secret && live !== null)
+        throw new ConfigError(
+          `The database has another secret for user ids than the copy in ${config.home}, with which this gateway began. Start it again.`,
+        );
+      const { recorder } = await answering(secret);
+      api = apiOn(store, parts, secret, recorder);
+      const stands = await standOn(store, parts, recorder, isClosing);
+      connected = true;
+      return stands;
+    });
+    started.standing = standing;
+    standing.catch((error: unknown) => {
+      if (opening.store === null || closing !== null) return;
+      failure = error instanceof Error ? error.message : String(error);
+      log.error({ err: error }, 'what needs the database could not be started');
     });
 
-    const { port } = server.address() as AddressInfo;
-    const host = config.host.includes(':') ? `[${config.host}]` : config.host;
+    // Without a secret there are no keys either: this home has never seen its database.
+    const canAnswer = keys.size > 0 && copy !== null;
+    await worthWaiting(opening.tried, canAnswer, () => say?.('Waiting for the database …'));
+    if (opening.store !== null) await standing;
+    else if (canAnswer) await answering(copy);
+    signal?.throwIfAborted();
+    const database = standing.then(({ store }) => store);
+    database.catch(() => {}); // not everybody waits for it
     return {
-      url: `http://${host}:${port}`,
-      store,
-      recorder,
-      made: { adminToken: admin.token ?? null, clientToken: first?.token ?? null },
-      close: closeAll,
+      url: port.url,
+      database,
+      get isConnected() {
+        return connected;
+      },
+      get store() {
+        return reached(opening.store);
+      },
+      get recorder() {
+        return reached(live).recorder;
+      },
+      problems: () => live?.problems() ?? databaseProblems(parts),
+      close,
     };
   } catch (error) {
-    await closeAll();
+    await close();
     throw error;
   }
 }
 
-/** What is wrong with recording, in words; answers go on whatever is said here. */
-function health(recorder: Recorder) {
-  const stats = recorder.stats();
-  const dropped = Object.values(stats.dropped).reduce((sum, n) => sum + n, 0);
-  const problems = [
-    ...(stats.diskOk ? [] : ['the journal cannot be written (disk full?): answers go on, recording does not']),
-    ...(stats.sinkUp ? [] : ['the database is away: entries wait in the journal']),
-    ...(stats.sinkLagMs < lateMs ? [] : [`the database is ${Math.round(stats.sinkLagMs / 1000)} s behind`]),
-    ...(dropped > 0 ? [`${dropped} exchanges could not be recorded since the start`] : []),
-    ...(stats.corrupt > 0 ? [`${stats.corrupt} damaged journal records were skipped`] : []),
-  ];
-  return { status: problems.length === 0 ? 'ok' : 'degraded', problems, recording: stats, version };
+function reached<T>(part: T | null): T {
+  if (part === null) throw new StoreError('The database has not been reached yet.', { retryable: true });
+  return part;
 }
 
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) =>
-      reject(
-        error.code === 'EADDRINUSE'
-          ? new Error(
-              `Port ${port} on ${host} is taken. Stop what listens there, or set PAWL_PORT (0 takes any free port).`,
-            )
-          : error,
-      ),
-    );
-    server.listen(port, host, resolve);
+/** A database that was there a moment ago and is not now is waited for. */
+async function persist<T>(log: Logger, stopping: () => boolean, trouble: string, work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (stopping() || !(error instanceof StoreError && error.retryable)) throw error;
+      log.warn({ err: error }, trouble);
+      await sleep(againMs);
+    }
+  }
+}
+
+/** Waits for the first attempt at the database; where there is something to answer with, no longer than is decent. */
+async function worthWaiting(tried: Promise<void>, hasKeys: boolean, say: () => void): Promise<void> {
+  const slow = setTimeout(say, silentMs);
+  const enough = new AbortController();
+  try {
+    await Promise.race([
+      tried,
+      ...(hasKeys ? [sleep(patienceMs, undefined, { signal: enough.signal }).catch(() => {})] : []),
+    ]);
+  } finally {
+    clearTimeout(slow);
+    enough.abort();
+  }
+}
+
+type Api = {
+  readonly app: ReturnType<typeof createApi>;
+  readonly runs: ReturnType<typeof postgresRunStore>;
+};
+
+function apiOn(store: Store, { config, log, adminHash, linesLost }: Ground, secret: string, recorder: Recorder): Api {
+  const app = createApi({
+    store,
+    secret,
+    adminHash,
+    recorder: () => recorder.stats(),
+    linesLost,
+    hosts: [config.host, ...config.hosts],
+    onError: (error) => log.error({ err: error }, 'api: a request failed in Pawl itself'),
   });
+  return { app, runs: postgresRunStore(store) };
+}
+
+async function startAnswering(ground: Ground, secret: string, api: () => Api | null): Promise<Answering> {
+  const { config, log, port, keys, routes, linesLost } = ground;
+  const recorder = await startRecorder({
+    home: config.home,
+    databaseUrl: config.databaseUrl ?? null,
+    secret,
+    queueBytes: config.record.queueMb * 1024 * 1024,
+    journalBytes: config.record.journalMb * 1024 * 1024,
+    log,
+  });
+  const upstreams = connectUpstreams(config.upstreams);
+  const metrics = createMetrics(() => recorder.stats(), linesLost);
+  const uploads = createServerUploads();
+  const limits = createSignalLimits(async (agent, { kind, id }) =>
+    isThere(reached(ground.opening.store), agent, { kind, id: readableId(id, secret) }),
+  );
+  const gateway = createGateway({ config, keys, upstreams, routes, recorder, limits, metrics, log, uploads });
+  const problems = () => [...databaseProblems(ground), ...healthOf(recorder.stats(), linesLost()).problems];
+
+  const listener = createListener({
+    config,
+    instance: ground.instance,
+    adminHash: ground.adminHash,
+    gateway,
+    api: () => api()?.app ?? null,
+    uploads,
+    metrics,
+    recording: () => recorder.stats(),
+    problems,
+    notReady: () => (port.draining ? 'draining' : keys.size === 0 ? 'no client keys' : null),
+    training: async () => {
+      const runs = api()?.runs;
+      return runs === undefined ? '' : await scrapeRuns(runs, Date.now());
+    },
+    log,
+  });
+  port.answer(listener);
+  return {
+    recorder,
+    problems,
+    async close() {
+      // The last answers are out; their copies still have to reach the recorder.
+      for (let waited = 0; gateway.inFlight > 0 && waited < 5_000; waited += 10) await sleep(10);
+      await upstreams.close();
+      await recorder.close();
+    },
+  };
+}
+
+async function standOn(
+  store: Store,
+  { config, log, known, keys, routes, show }: Ground,
+  recorder: Recorder,
+  stopping: () => boolean,
+): Promise<Standing> {
+  await persist(log, stopping, 'the first client key cannot be made now', () =>
+    makeFirstKey(store, config.agent, (token) => show('client key', token)),
+  );
+  const keptKeys = {
+    takeUsed: keys.takeUsed,
+    replace(news: Parameters<KeyRing['replace']>[0]) {
+      keys.replace(news);
+      known.keep({ keys: news });
+    },
+  };
+  const keptRoutes = {
+    replace(news: Parameters<Routes['replace']>[0]) {
+      routes.replace(news);
+      known.keep({ routes: news });
+    },
+  };
+  const parts = [
+    await watchKeys(store, keptKeys, log),
+    await watchRoutes(store, keptRoutes, log),
+    watchRollouts(store, log),
+    startUpkeep(
+      store,
+      () => recorder.stats(),
+      (error) => log.warn({ err: error }, 'upkeep of the database waits'),
+    ),
+  ];
+  return {
+    store,
+    async close() {
+      for (const part of parts.reverse()) await part.close();
+    },
+  };
+}
+
+function databaseProblems({ problem, known, keys, connected }: Ground): string[] {
+  if (connected()) return [];
+  const reason = problem();
+  const why = reason === null ? '' : ` (${reason})`;
+  const age = known.asOf === null ? '' : `, as of ${Math.round((Date.now() - known.asOf) / 1000)} s ago`;
+  return [
+    `the database has not been reached since the start${why}: keys known: ${keys.size}${age}; recordings wait in the journal`,
+  ];
 }

@@ -3,12 +3,13 @@ import { setMaxListeners } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { pino } from 'pino';
 import { wholeNumber, withConfigOption, withHome } from './command.ts';
 import { loadConfig } from './config.ts';
+import type { UserFigures } from './deploy/users.ts';
 import { ConfigError } from './errors.ts';
+import { openLog } from './log.ts';
 import { type LoopState, type LoopTurn, type StageName, stageNames, summaryOf } from './loop-turn.ts';
-import { stopSignal } from './serve-command.ts';
+import { showSecret, stopSignal } from './serve-command.ts';
 import { homeOwner } from './store/lock.ts';
 import { listLoopTurns } from './store/loop-turns.ts';
 import { openTerminal, table } from './terminal.ts';
@@ -121,7 +122,7 @@ async function run(options: Options): Promise<void> {
   const config = await loadConfig(options);
   if (config.world === undefined)
     throw new ConfigError('The loop needs a `world` in pawl.config.ts to practise in; `pawl serve` runs without one.');
-  const log = pino({ level: process.env.PAWL_LOG ?? 'error' }, pino.destination(2));
+  const { log, linesLost } = openLog(process.env.PAWL_LOG ?? 'error');
   const { startAll, lastTurn, nextTurn, writeSummary, demoSettings, engineUpstream, recordedBy } = await import(
     './start.ts'
   );
@@ -129,14 +130,16 @@ async function run(options: Options): Promise<void> {
   const terminal = openTerminal();
   const { paint } = terminal;
   console.log(`Pawl ${version}, agent ${config.agent}`);
-  const started = await startAll({ ...config, world: config.world }, log);
+  const started = await startAll({ ...config, world: config.world }, log, {
+    show: showSecret,
+    say: console.log,
+    linesLost,
+  });
   const { serving, engine, world } = started;
   const line = (name: string, value: string) => console.log(`  ${name.padEnd(12)}${value}`);
   line('gateway', `${serving.url}/v1`);
   line('database', `${serving.store.kind} PostgreSQL ${serving.store.serverVersion}`);
   line('engine', `process ${engine.pid}`);
-  if (serving.made.clientToken) line('client key', `${serving.made.clientToken}   (shown only now)`);
-  if (serving.made.adminToken) line('admin token', `${serving.made.adminToken}   (shown only now)`);
 
   const abort = new AbortController();
   setMaxListeners(0, abort.signal); // every call under way listens to it
@@ -258,12 +261,47 @@ export function stageLines(stage: StageName, state: LoopState): string[] {
     }
     case 'deploy': {
       const { release, phase, reasons } = state.deploy!;
-      return [`${release}: ${phase}`, ...(phase === 'promoted' ? [] : reasons)];
+      return [`${release}: ${phase}`, ...(phase === 'promoted' ? [] : reasons), ...usersLines(state)];
     }
     default:
       return stage satisfies never;
   }
 }
+
+/** Golden cases and users side by side: before, beside the candidate, and with it, each with its 95% interval. */
+export function usersLines({ evaluate, users }: LoopState): string[] {
+  if (!users) return [];
+  const golden =
+    evaluate === undefined
+      ? []
+      : [
+          [
+            'golden cases',
+            percent(evaluate.before),
+            '',
+            `${percent(evaluate.after)} (${evaluate.interval.map(signed).join(' to ')})`,
+          ],
+        ];
+  const cells = ({ before, baseline, after }: UserFigures) => [before, baseline, after].map(userFigure);
+  const rows = [
+    ...golden,
+    ['all users', ...cells(users.all)],
+    ...users.slices.map(({ slice, ...figures }) => [`  ${slice}`, ...cells(figures)]),
+  ];
+  const titles = [users.outcome, 'before', 'beside the candidate', 'with the candidate'];
+  const widths = titles.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]!.length)));
+  return [titles, ...rows].map((row) =>
+    row
+      .map((cell, i) => cell.padEnd(widths[i]!))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+const userFigure = (figure: UserFigures['before']): string =>
+  figure === null
+    ? 'nobody'
+    : `${percent(figure.success)} (${figure.interval.map((bound) => Math.round(bound * 100)).join('–')}) of ${figure.n}`;
 
 function turnLines({ number, seed, done, state, endedAt }: LoopTurn): string[] {
   const next = stageNames.find((stage) => !done.includes(stage));

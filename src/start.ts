@@ -5,7 +5,7 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { loadSecret, personId } from './collect/person.ts';
+import { hashedId } from './collect/person.ts';
 import type { Recorder } from './collect/recorder.ts';
 import type { Config } from './config.ts';
 import { createRelease, serveRelease } from './deploy/reconcile.ts';
@@ -13,13 +13,14 @@ import { type EngineProcess, startEngine } from './engine/process.ts';
 import { ConfigError, StoreError } from './errors.ts';
 import { type Door, ensureLoaded, type LoopSettings, type World, type WorldModule } from './loop.ts';
 import { type LoopTurn, summaryOf } from './loop-turn.ts';
-import { type Serving, serve } from './serve.ts';
+import { type ServeOptions, type Serving, serve } from './serve.ts';
 import { giveConsent, withdrawConsent } from './store/consents.ts';
 import { createKey, listKeys, revokeKey } from './store/keys.ts';
 import { listLoopTurns, saveLoopTurn } from './store/loop-turns.ts';
 import type { Store } from './store/postgres.ts';
 import { readRelease, servingRelease } from './store/releases.ts';
 import { listRollouts } from './store/rollouts.ts';
+import { installationSecret } from './store/secret.ts';
 import { loadPractice } from './train/plan.ts';
 
 /** Name of the upstream that is our own engine. */
@@ -44,12 +45,18 @@ export type Started = {
   close(): Promise<void>;
 };
 
-export async function startAll(config: Config & { world: string }, log: Logger): Promise<Started> {
+export async function startAll(
+  config: Config & { world: string },
+  log: Logger,
+  options: ServeOptions,
+): Promise<Started> {
   const engine = await startEngine({ log: (line) => log.warn(line) });
   try {
     const upstreams = { ...config.upstreams, [engineUpstream]: { ...upstreamDefaults, baseUrl: `${engine.url}/v1` } };
-    const serving = await serve({ ...config, upstreams }, log);
+    const serving = await serve({ ...config, upstreams }, log, options);
     try {
+      for (const problem of serving.problems()) options.say?.(problem);
+      await serving.database;
       const world = await openWorld(config, serving);
       await openDoors(serving.store, config.agent, engine, world);
       const close = async () => {
@@ -73,14 +80,14 @@ async function openWorld(config: Config & { world: string }, { store, url }: Ser
   const module = await loadPractice<WorldModule>(config.world);
   for (const name of ['base', 'golden', 'customers'] as const)
     if (module[name] === undefined) throw new ConfigError(`world: ${config.world} has no ${name}; the loop needs one.`);
-  const secret = await loadSecret(config.home);
+  const secret = await installationSecret(store, config.home, { given: config.secret });
   const door: Door = {
     url,
     key: await customersKey(store, config.agent),
     agent: config.agent,
     consent: async (user, consent) => {
       const record = consent === 'given' ? giveConsent : withdrawConsent;
-      await record(store, config.agent, personId(user, secret), new Date());
+      await record(store, config.agent, hashedId(user, secret), new Date());
     },
   };
   return { ...module, customers: (visits) => module.customers(door, visits) };
@@ -91,7 +98,7 @@ async function customersKey(store: Store, agent: string): Promise<string> {
   const name = 'simulated customers';
   for (const key of await listKeys(store, { agent }))
     if (key.name === name && !key.revokedAt) await revokeKey(store, key.id);
-  return (await createKey(store, { agent, name })).token;
+  return (await createKey(store, { agent, name, scopes: ['call', 'feedback', 'outcomes'] })).token;
 }
 
 /** The base model serves first; whatever is in play is loaded. */

@@ -12,6 +12,7 @@ import { moveMessage } from '../examples/support-desk/expert.ts';
 import { escalated } from '../examples/support-desk/policy.ts';
 import type { DeskData } from '../examples/support-desk/tasks.ts';
 import { makeVisitor } from '../examples/support-desk/traffic.ts';
+import { hashedId } from '../src/collect/person.ts';
 import type { Turn } from '../src/collect/turn.ts';
 import { parseConfig } from '../src/config.ts';
 import { position } from '../src/deploy/assign.ts';
@@ -32,6 +33,7 @@ import { engineUpstream, recordedBy, type Started, startAll } from '../src/start
 import { readAudit } from '../src/store/audit.ts';
 import { servingRelease } from '../src/store/releases.ts';
 import { readRollout } from '../src/store/rollouts.ts';
+import { installationSecret } from '../src/store/secret.ts';
 import { exampleFrom, toolSpecs } from '../src/train/episodes.ts';
 import { supervisedStep } from '../src/train/sft.ts';
 import { until } from './pawl.ts';
@@ -41,10 +43,15 @@ const baseline = 'support-desk-0';
 const home = mkdtempSync(join(tmpdir(), 'pawl-bad-'));
 const folderOf = (name: string) => join(home, 'models', name);
 let started: Started;
+let clientKey = '';
 beforeAll(async () => {
   const world = `${resolve('examples/support-desk/world.ts')}#deskWorld`;
   const config = parseConfig({ agent, home, port: 0, world }, {}, home);
-  started = await startAll({ ...config, world }, pino({ level: 'silent' }));
+  started = await startAll({ ...config, world }, pino({ level: 'silent' }), {
+    show: async (secret, token) => {
+      if (secret === 'client key') clientKey = token;
+    },
+  });
 });
 afterAll(async () => {
   await started?.close();
@@ -127,7 +134,7 @@ const heard = (user: string, release: string) =>
     async () => {
       const response = await fetch(`${started.serving.url}/v1/chat/completions`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${started.serving.made.clientToken}`, 'x-pawl-user': user },
+        headers: { authorization: `Bearer ${clientKey}`, 'x-pawl-user': user },
         body: JSON.stringify({ model: agent, max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] }),
       });
       await response.text();
@@ -196,7 +203,9 @@ describe.each([
     );
 
     const users = Array.from({ length: 200 }, (_, i) => makeVisitor(i + 1, 'validation', 0).user);
-    const chosen = new Set(users.filter((user) => position(id, `u:${user}`) < share));
+    const secret = await installationSecret(store, home);
+    const assigned = users.filter((user) => position(id, `u:${user}`) < share);
+    const chosen = new Set(assigned.map((user) => hashedId(user, secret)));
     const turns = await turnsOf(`${name}-under-way-`);
     const ofOthers = turns.filter(({ user }) => !chosen.has(user));
     expect(ofOthers.length).toBeGreaterThan(200);
@@ -206,7 +215,7 @@ describe.each([
     expect(turns.filter(({ status }) => status !== 200 && status !== 400)).toEqual([]);
 
     // The same visits again, now that it is over: the baseline for all, and for those it had all along, word for word.
-    await heard([...chosen][0]!, baseline);
+    await heard(assigned[0]!, baseline);
     await wave(`${name}-afterwards-`, 100);
     const after = await turnsOf(`${name}-afterwards-`);
     expect(after.some(({ user }) => chosen.has(user))).toBe(true);

@@ -49,7 +49,7 @@ describe('the openai package', () => {
     const { trajectory, turns } = await recorded('openai-json', 1);
     expect(trajectory).toMatchObject({
       agent: 'support-desk',
-      user: 'ann',
+      user: expect.stringMatching(/^u_[\w-]{27}$/),
       origin: 'production',
       consent: 'unknown',
       turns: 1,

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { trajectoriesCommand } from '../src/collect/command.ts';
 import { consentCommand } from '../src/collect/consent-command.ts';
-import { loadSecret, personId } from '../src/collect/person.ts';
+import { hashedId } from '../src/collect/person.ts';
 import { commands, listedCommands } from '../src/commands.ts';
 import { doctorCommand } from '../src/doctor.ts';
 import { keysCommand } from '../src/gateway/command.ts';
@@ -16,6 +16,7 @@ import { entry, noon, signal, turn } from '../src/store/fixtures.ts';
 import { activeKeys, hashToken } from '../src/store/keys.ts';
 import { openStore, type Store } from '../src/store/postgres.ts';
 import { writeEntries } from '../src/store/record.ts';
+import { installationSecret } from '../src/store/secret.ts';
 
 const bin = fileURLToPath(new URL('../bin/pawl.js', import.meta.url));
 type Ran = { readonly code: number; readonly out: string; readonly err: string };
@@ -40,7 +41,7 @@ const evil = '\u001b]0;owned\u0007\u001b[2Jhello';
 async function seed(store: Store): Promise<void> {
   const call = { id: 'c1', type: 'function', function: { name: 'lookup_order', arguments: '{"id":1234}' } };
   const ask = { role: 'user', content: 'Where is order 1234?' };
-  const ann = personId('ann@example.com', await loadSecret(home));
+  const ann = hashedId('ann@example.com', await installationSecret(store, home));
   await writeEntries(store, [
     entry.turn({
       trajectory: 'order-1234',
@@ -165,7 +166,7 @@ describe('while another Pawl has the folder', () => {
 
   test('consent goes from given to withdrawn under the same hash that recording uses', async () => {
     const user = 'ann@example.com';
-    const stored = personId(user, await loadSecret(home));
+    const stored = hashedId(user, await installationSecret(store, home));
     await pawl(['consent', 'give', user, '--agent', 'desk']);
     expect((await readConsent(store, 'desk', stored))?.now).toBe('given');
     expect((await pawl(['consent', 'withdraw', user, '--agent', 'desk'])).out).toContain(stored);

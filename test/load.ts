@@ -2,6 +2,8 @@
 export type Load = {
   /** Trajectory ids whose answer arrived whole. */
   readonly answered: Set<string>;
+  /** When each of them had arrived. */
+  readonly answeredAt: Map<string, number>;
   /** Feedback that was acknowledged: trajectory ids. */
   readonly acknowledged: Set<string>;
   readonly failures: { id: string; reason: string }[];
@@ -16,8 +18,11 @@ export function startLoad(options: {
   /** Also send feedback after each answer; its 202 says that the journal has it. */
   feedback?: boolean;
   stream?: boolean;
+  /** Each caller begins a call this often, or as soon as the one before is answered; without it, at once. */
+  everyMs?: number;
 }): Load {
   const answered = new Set<string>();
+  const answeredAt = new Map<string, number>();
   const acknowledged = new Set<string>();
   const failures: Load['failures'] = [];
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${options.key}` };
@@ -29,7 +34,8 @@ export function startLoad(options: {
     return { status: response.status, text: await response.text() };
   };
   const caller = async () => {
-    while (!stopped) {
+    for (let due = Date.now(); !stopped; due = Math.max(due + (options.everyMs ?? 0), Date.now())) {
+      if (due > Date.now()) await new Promise((resolve) => setTimeout(resolve, due - Date.now()));
       const id = `${options.prefix}-${count++}`;
       try {
         const { status, text } = await post(`/t/${id}/v1/chat/completions`, {
@@ -41,6 +47,7 @@ export function startLoad(options: {
         const whole = options.stream ? text.endsWith('data: [DONE]\n\n') : text.includes(`You said: This is ${id}`);
         if (status !== 200 || !whole) throw new Error(`status ${status}: ${text.slice(0, 200)}`);
         answered.add(id);
+        answeredAt.set(id, Date.now());
         if (options.feedback) {
           const { status: accepted } = await post(`/t/${id}/v1/feedback`, { vote: 'up' });
           if (accepted === 202) acknowledged.add(id);
@@ -54,6 +61,7 @@ export function startLoad(options: {
   const callers = Array.from({ length: options.callers }, caller);
   return {
     answered,
+    answeredAt,
     acknowledged,
     failures,
     async stop() {

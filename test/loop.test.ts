@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { supportDesk } from '../examples/support-desk/desk.ts';
-import { visit } from '../examples/support-desk/traffic.ts';
 import { readModelFiles } from '../src/engine/checkpoint.ts';
 import { tokenizerFromFiles } from '../src/engine/tokenizer.ts';
 import { type StageName, type Summary, stageNames } from '../src/loop-turn.ts';
@@ -127,8 +126,17 @@ describe('the loop', () => {
     expect(processStart(database!)).toBeNull();
 
     expect([await undisturbed.ended(), undisturbed.output()]).toEqual([0, expect.stringContaining(' serves now')]);
-    const [{ seconds, ...killed }, { seconds: _, ...whole }] = [summaryOf(homes.killed), summaryOf(homes.whole)];
+    const [{ seconds, users, ...killed }, { seconds: _, users: others, ...whole }] = [
+      summaryOf(homes.killed),
+      summaryOf(homes.whole),
+    ];
     expect(killed).toEqual(whole);
+    // Who came while the candidate was rolled out is up to the clock; who came before is not.
+    expect(users!.all.before).toEqual(others!.all.before);
+    for (const { all, slices } of [users!, others!]) {
+      expect(all.after!.success).toBeGreaterThan(all.after!.interval[0]);
+      expect(slices.map(({ slice }) => slice)).toContain('with personal data');
+    }
     expect(seconds).toBeGreaterThan(0);
     expect(whole).toMatchObject({ agent, turn: 1, seed, verdict: 'pass', promoted: true });
     expect(whole.after).toBeGreaterThan(whole.before + 0.1);
@@ -164,11 +172,9 @@ describe('what customers wrote about themselves', () => {
   const visits = [
     [seed, conversations] as const,
     ...Array.from({ length: 100 }, (_, wave) => [seed * 1000 + wave + 1, 100] as const),
-  ].flatMap(([of, count]) =>
-    makeTasks(supportDesk, 'validation', count, of).map((task) => visit(task, { seed: of }).personal),
-  );
-  const emails = new Set(visits.flatMap((personal) => personal.emails));
-  const cards = new Set(visits.flatMap((personal) => personal.cards.map((card) => card.replaceAll(' ', ''))));
+  ].flatMap(([of, count]) => makeTasks(supportDesk, 'validation', count, of).map(({ data }) => data));
+  const emails = new Set(visits.flatMap(({ email }) => email ?? []));
+  const cards = new Set(visits.flatMap(({ card }) => card?.replaceAll(' ', '') ?? []));
 
   /** Addresses and card numbers of theirs in a text, whatever stands before them or between groups of digits. */
   const found = (text: string): string[] => [

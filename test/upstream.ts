@@ -15,11 +15,13 @@
  *   down-N          answers 503 to the first N calls of a key, then as echo
  *   refuse          answers 400 in OpenAI's error shape
  *   flood           streams 200 MB as fast as the reader takes them
+ *   slow-N, lie-…   answers after N milliseconds, or says one thing and sends another: see lying-upstream.ts
  *
  * `return_token_ids` gives prompt_token_ids and token_ids as vLLM does: bytes stand in for tokens.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { delayOf, lie } from './lying-upstream.ts';
 
 type ChatRequest = {
   model: string;
@@ -78,7 +80,10 @@ export async function startUpstream(port = 0): Promise<TestUpstream> {
       const key = `${body.model} ${body.user ?? ''} ${JSON.stringify(body.messages?.at(-1) ?? '')}`;
       const attempt = (attempts.get(key) ?? 0) + 1;
       if (/^(busy|down)-/.test(body.model)) attempts.set(key, attempt);
-      answer(request.url ?? '/', body, attempt, response);
+      const wait = delayOf(body.model);
+      if (lie(body.model, response)) return;
+      if (wait === 0) answer(request.url ?? '/', body, attempt, response);
+      else setTimeout(() => answer(request.url ?? '/', body, attempt, response), wait);
     });
   });
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));

@@ -49,11 +49,12 @@ test('syntax is always right: no malformed call, no unknown tool, and every conv
 
 test('no entity and no opening of the golden set is in it', async () => {
   const text = (await take(4, 1200)).flatMap((messages) => messages.map(({ content }) => content ?? '')).join('\n');
-  const orders = new Set(text.match(/\d{4}/g));
-  expect(entities('order', 'golden').filter((one) => orders.has(one))).toEqual([]);
-  for (const kind of ['product', 'town'] as const) {
+  for (const kind of ['email', 'card', 'product', 'town'] as const) {
     expect(entities(kind, 'golden').filter((one) => text.includes(one))).toEqual([]);
   }
+  // Four digits that are part of an address or a card are no order.
+  const orders = new Set(text.replace(/\S+@\S+|\d{4}( \d{4}){3}/g, '').match(/\d{4}/g));
+  expect(entities('order', 'golden').filter((one) => orders.has(one))).toEqual([]);
   const openings = new Set(text.split('\n'));
   expect(readGolden().filter(({ data }) => openings.has(data.opening))).toEqual([]);
 });

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import validator from 'validator';
 import { describe, expect, test } from 'vitest';
 import { makeTask, makeTasks, type Split, splits, type Task, toolSpec } from '../../src/simulate/environment.ts';
 import { type Episode, play } from '../../src/simulate/episode.ts';
@@ -12,7 +13,7 @@ import { goldenFile, goldenText, makeGolden, readGolden } from './golden.ts';
 import { conclude, type Move, plan } from './policy.ts';
 import { misses } from './replies.ts';
 import { type Order, queues, tools } from './shop.ts';
-import { customersOrder, type DeskData, deskTypes } from './tasks.ts';
+import { customersOrder, type DeskData, deskTypes, personalShare } from './tasks.ts';
 import * as wording from './wording.ts';
 
 const types = Object.keys(deskTypes);
@@ -277,7 +278,7 @@ describe('words', () => {
 });
 
 describe('splits', () => {
-  const kinds: readonly Kind[] = ['order', 'product', 'town', 'name'];
+  const kinds: readonly Kind[] = ['order', 'product', 'town', 'name', 'email', 'card'];
   test.each(kinds)('share no %s, and each has enough', (kind) => {
     const lists = splits.map((split) => entities(kind, split));
     const all = lists.flat();
@@ -293,6 +294,7 @@ describe('splits', () => {
       wording.numbers,
       wording.instead,
       wording.greetings,
+      ...Object.values(wording.personal),
     ];
     const bySplit = splits.map((split) => new Set(tables.flatMap((table) => [...table[split]])));
     const voices = splits.map((split) => new Set(Object.values(wording.voicesBySplit[split]).flat() as string[]));
@@ -309,6 +311,8 @@ describe('splits', () => {
         order: new Set(entities('order', split)),
         product: new Set(entities('product', split)),
         town: new Set(entities('town', split)),
+        email: new Set(entities('email', split)),
+        card: new Set(entities('card', split)),
       };
       for (const { data, id } of makeTasks(supportDesk, split, 400, 8)) {
         for (const order of data.orders) {
@@ -322,8 +326,36 @@ describe('splits', () => {
         expect(known.product.has(data.product)).toBe(true);
         expect(data.town === null || known.town.has(data.town)).toBe(true);
         for (const { product } of data.articles) expect(known.product.has(product)).toBe(true);
-        for (const number of `${data.opening} ${data.number}`.match(/\d{4}/g) ?? [])
+        expect(data.email === null || known.email.has(data.email)).toBe(true);
+        expect(data.card === null || known.card.has(data.card)).toBe(true);
+        const others = data.opening.replace(data.email ?? '', '').replace(data.card ?? '', '');
+        for (const number of `${others} ${data.number}`.match(/\d{4}/g) ?? [])
           expect(known.order.has(number)).toBe(true);
+      }
+    }
+  });
+});
+
+describe('personal data', () => {
+  test.each([...splits, 'the golden set'] as const)('comes up in %s as often as in traffic', (where) => {
+    const tasks = where === 'the golden set' ? readGolden() : makeTasks(supportDesk, where, 2000, 9);
+    for (const kind of ['email', 'card'] as const) {
+      const share = tasks.filter(({ data }) => data[kind] !== null).length / tasks.length;
+      const spread = Math.sqrt((personalShare[kind] * (1 - personalShare[kind])) / tasks.length);
+      expect([kind, Math.abs(share - personalShare[kind]) < 3 * spread]).toEqual([kind, true]);
+    }
+  });
+
+  test('is what checkers recognise, stands in the opening, and comes through every persona', async () => {
+    const tasks = makeTasks(supportDesk, 'train', 2000, 9).filter(({ data }) => data.email ?? data.card);
+    for (const { data, ...task } of tasks) {
+      const pieces = [data.email, data.card].filter((one) => one !== null);
+      expect(data.email === null || validator.isEmail(data.email)).toBe(true);
+      expect(data.card === null || validator.isCreditCard(data.card)).toBe(true);
+      const said = await supportDesk.user({ ...task, data }).open();
+      for (const piece of pieces) {
+        expect(data.opening).toContain(piece);
+        expect(said).toContain(piece);
       }
     }
   });

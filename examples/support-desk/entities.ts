@@ -1,12 +1,14 @@
 /**
- * The things the shop's customers talk about: order numbers, products, towns, names. Each belongs to exactly one split by
- * the hash of its name, so training, validation and golden tasks cannot share one. Products and towns are made of two parts
- * that every split knows, so a small model meets new combinations rather than new letters.
+ * The things the shop's customers talk about: order numbers, products, towns, names, and the e-mail addresses and card
+ * numbers they add. Each belongs to exactly one split by the hash of its name, so training, validation and golden tasks
+ * cannot share one. Products and towns are made of two parts that every split knows, so a small model meets new combinations
+ * rather than new letters. Addresses are under example.com, card numbers are invented and pass the Luhn check, so that
+ * whoever must find them can be tested.
  */
 import type { Split } from '../../src/simulate/environment.ts';
-import { hash, random } from '../../src/simulate/random.ts';
+import { hash, type Random, random } from '../../src/simulate/random.ts';
 
-export type Kind = 'order' | 'product' | 'town' | 'name';
+export type Kind = 'order' | 'product' | 'town' | 'name' | 'email' | 'card';
 
 /** 14 of 20 train, 2 validation, 4 golden. */
 export function splitOf(kind: Kind, value: string): Split {
@@ -70,11 +72,30 @@ const names = [
   'Ivan', 'Jule', 'Karl', 'Lena', 'Max', 'Nora', 'Otto', 'Pia', 'Rick', 'Sue', 'Tim', 'Ute', 'Vic', 'Wanda', 'Xena', 'Yuri',
 ]; // biome-ignore format: a list
 
+const tags = Array.from({ length: 40 }, (_, i) => `.u${1000 + 25 * i + 7}@example.com`);
+
+/** In groups of four, as printed on the card. */
+function cardNumber(r: Random): string {
+  const digits = [4, ...Array.from({ length: 14 }, () => r.integer(0, 9))];
+  const sum = digits.reduce(
+    (total, digit, i) => total + (i % 2 === 0 ? (digit * 2 > 9 ? digit * 2 - 9 : digit * 2) : digit),
+    0,
+  );
+  const whole = [...digits, (10 - (sum % 10)) % 10].join('');
+  return whole.replace(/(\d{4})(?=\d)/g, '$1 ');
+}
+
 const all: Readonly<Record<Kind, readonly string[]>> = {
   order: Array.from({ length: 9000 }, (_, i) => String(1000 + i)),
   product: pairs(materials, things, ' '),
   town: pairs(heads, tails, ''),
   name: names,
+  email: pairs(
+    names.map((name) => name.toLowerCase()),
+    tags,
+    '',
+  ),
+  card: Array.from({ length: 2000 }, (_, i) => cardNumber(random('card', i))),
 };
 
 const bySplit = new Map<string, readonly string[]>();

@@ -9,7 +9,17 @@ import type { Random } from '../../src/simulate/random.ts';
 import { personas } from '../../src/simulate/scripted.ts';
 import { entities } from './entities.ts';
 import { articleSchema, type Order, orderSchema, type Status } from './shop.ts';
-import { type Attribute, attributes, bare, greetings, instead, numbers, questions, requests } from './wording.ts';
+import {
+  type Attribute,
+  attributes,
+  bare,
+  greetings,
+  instead,
+  numbers,
+  personal,
+  questions,
+  requests,
+} from './wording.ts';
 
 export const wishes = ['status', 'cancel', 'refund', 'address', 'damaged', 'product', 'complaint'] as const;
 
@@ -33,6 +43,9 @@ export const deskData = z.strictObject({
   orders: z.array(orderSchema),
   articles: z.array(articleSchema),
   ticket: z.string(),
+  /** Personal data that stands in the opening. */
+  email: z.string().nullable(),
+  card: z.string().nullable(),
 });
 export type DeskData = z.infer<typeof deskData>;
 
@@ -91,19 +104,39 @@ const greetingShare = 0.2;
 /** How people write; most are calm. Changing one's mind is a task type of its own. */
 const voicesShare = { calm: 8, terse: 3, panicked: 2, repeating: 1, typos: 2 } as const;
 
+/** Shares of customers who write their e-mail address or card number, needed or not: in practice and golden tasks as in traffic. */
+export const personalShare = { email: 0.2, card: 0.1 } as const;
+
 export const deskTypes: Readonly<Record<string, (random: Random, split: Split) => DeskData>> = {
-  status: orderTask('status'),
-  cancel: orderTask('cancel'),
-  refund: orderTask('refund'),
-  address: orderTask('address'),
-  damaged: orderTask('damaged'),
-  product: productTask,
-  complaint: complaintTask,
-  mind: mindTask,
+  status: withPersonal(orderTask('status')),
+  cancel: withPersonal(orderTask('cancel')),
+  refund: withPersonal(orderTask('refund')),
+  address: withPersonal(orderTask('address')),
+  damaged: withPersonal(orderTask('damaged')),
+  product: withPersonal(productTask),
+  complaint: withPersonal(complaintTask),
+  mind: withPersonal(mindTask),
 };
 
+type Wanted = Omit<DeskData, 'email' | 'card'>;
+type Make<Data> = (r: Random, split: Split) => Data;
+
+function withPersonal(make: Make<Wanted>): Make<DeskData> {
+  return (r, split) => {
+    const data = make(r, split);
+    const email = r.chance(personalShare.email) ? r.pick(entities('email', split)) : null;
+    const card = r.chance(personalShare.card) ? r.pick(entities('card', split)) : null;
+    const said = [
+      data.opening,
+      ...(email === null ? [] : [r.pick(personal.email[split]).replace('{email}', email)]),
+      ...(card === null ? [] : [r.pick(personal.card[split]).replace('{card}', card)]),
+    ];
+    return { ...data, opening: said.join(' '), email, card };
+  };
+}
+
 function orderTask(wish: 'status' | 'cancel' | 'refund' | 'address' | 'damaged') {
-  return (r: Random, split: Split): DeskData => {
+  return (r: Random, split: Split): Wanted => {
     const world = makeWorld(r, split, r.pick(situations[wish]!)(r));
     const held = r.chance(heldShare);
     return {
@@ -120,7 +153,7 @@ function orderTask(wish: 'status' | 'cancel' | 'refund' | 'address' | 'damaged')
   };
 }
 
-function mindTask(r: Random, split: Split): DeskData {
+function mindTask(r: Random, split: Split): Wanted {
   const world = makeWorld(r, split, r.pick(situations.status!)(r));
   return {
     ...world,
@@ -135,7 +168,7 @@ function mindTask(r: Random, split: Split): DeskData {
   };
 }
 
-function complaintTask(r: Random, split: Split): DeskData {
+function complaintTask(r: Random, split: Split): Wanted {
   const world = makeWorld(r, split, r.pick(situations.refund!)(r));
   return {
     ...world,
@@ -150,7 +183,7 @@ function complaintTask(r: Random, split: Split): DeskData {
   };
 }
 
-function productTask(r: Random, split: Split): DeskData {
+function productTask(r: Random, split: Split): Wanted {
   const world = makeWorld(r, split, r.pick(situations.status!)(r));
   const attribute = r.pick(attributes);
   const other = r.pick(attributes.filter((one) => one !== attribute));

@@ -299,6 +299,20 @@ export const greetings: BySplit<readonly string[]> = {
   golden: ['Good day.', 'Hello, {name} here.'],
 };
 
+/** What some customers add, asked or not. */
+export const personal: Readonly<Record<'email' | 'card', BySplit<readonly string[]>>> = {
+  email: {
+    train: ['My mail is {email}.', 'Write to {email}.', 'You can reach me at {email}.', 'I am {email}.'],
+    validation: ['Mail me at {email}.', 'My account is {email}.'],
+    golden: ['My e-mail is {email}.', 'Send the answer to {email}.'],
+  },
+  card: {
+    train: ['I paid with card {card}.', 'My card is {card}.', 'It was paid by {card}.', 'The card was {card}.'],
+    validation: ['Paid with my card {card}.', 'I used card {card}.'],
+    golden: ['My card number is {card}.', 'I paid by card, {card}.'],
+  },
+};
+
 export const voicesBySplit: BySplit<Voices> = {
   train: {
     cries: ['Help!', 'Oh no!', 'This is bad!', 'Please help me!'],

@@ -10,8 +10,16 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-test('the first call makes a token and keeps only its hash, readable by the owner alone', () => {
-  const { token, hash } = ensureAdminToken(home);
+const ensure = async () => {
+  let token = '';
+  const hash = await ensureAdminToken(home, async (made) => {
+    token = made;
+  });
+  return { token, hash };
+};
+
+test('the first call makes a token and keeps only its hash, readable by the owner alone', async () => {
+  const { token, hash } = await ensure();
   const path = join(home, 'admin.json');
   expect(token).toMatch(/^pawl_admin_[\w-]{43}$/);
   expect(readFileSync(path, 'utf8')).not.toContain(token);
@@ -19,18 +27,24 @@ test('the first call makes a token and keeps only its hash, readable by the owne
   expect(isAdmin(`Bearer ${token}`, hash)).toBe(true);
 });
 
-test('later calls know the hash and never show a token', () => {
-  const { hash } = ensureAdminToken(home);
-  expect(ensureAdminToken(home)).toEqual({ hash });
+test('later calls know the hash and never show a token', async () => {
+  const { hash } = await ensure();
+  expect(await ensure()).toEqual({ token: '', hash });
 });
 
-test('a missing, malformed or other token is not the admin’s', () => {
-  const { token, hash } = ensureAdminToken(home);
+test('a token that cannot be shown is not made', async () => {
+  const unshown = ensureAdminToken(home, () => Promise.reject(new Error('nobody looks')));
+  await expect(unshown).rejects.toThrow('nobody looks');
+  expect((await ensure()).token).toMatch(/^pawl_admin_/);
+});
+
+test('a missing, malformed or other token is not the admin’s', async () => {
+  const { token, hash } = await ensure();
   for (const header of [undefined, '', 'Bearer', token, `Basic ${token}`, `Bearer ${token}x`, `Bearer a ${token}`])
     expect(isAdmin(header, hash)).toBe(false);
 });
 
-test('a damaged file is refused with the way out instead of letting anybody in', () => {
+test('a damaged file is refused with the way out instead of letting anybody in', async () => {
   writeFileSync(join(home, 'admin.json'), '{"sha256":""}');
-  expect(() => ensureAdminToken(home)).toThrow(/Remove the file and start Pawl again/);
+  await expect(ensure()).rejects.toThrow(/Remove the file and start Pawl again/);
 });

@@ -1,6 +1,6 @@
 /**
- * The admin token: what opens /api and the dashboard. A first start makes one and shows it once; only its SHA-256 is
- * kept, in `<home>/admin.json`, readable by the owner alone. The token has 256 random bits, so a plain hash is enough.
+ * The admin token: what opens /api and the dashboard. A first start makes one and shows it once, before it is kept, so that
+ * no token exists which nobody has seen; only its SHA-256 is kept, in `<home>/admin.json`, readable by the owner alone. The token has 256 random bits, so a plain hash is enough.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,14 +30,15 @@ const read = (path: string): string | null => {
   }
 };
 
-/** The hash of the admin token; `token` only when this call made it. */
-export function ensureAdminToken(home: string): { token?: string; hash: string } {
+/** The hash of the admin token. One that is made now goes to `show` first. */
+export async function ensureAdminToken(home: string, show: (token: string) => Promise<void>): Promise<string> {
   const path = join(home, 'admin.json');
   const known = read(path);
-  if (known !== null) return { hash: known };
+  if (known !== null) return known;
   mkdirSync(home, { recursive: true });
   const token = `pawl_admin_${randomBytes(32).toString('base64url')}`;
   const hash = hashOf(token);
+  await show(token);
   const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   writeFileSync(draft, `${JSON.stringify({ sha256: hash, createdAt: new Date().toISOString() })}\n`, { mode: 0o600 });
   try {
@@ -45,11 +46,11 @@ export function ensureAdminToken(home: string): { token?: string; hash: string }
     linkSync(draft, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    return { hash: read(path)! };
+    return read(path)!;
   } finally {
     rmSync(draft, { force: true });
   }
-  return { token, hash };
+  return hash;
 }
 
 /** Whether an Authorization header carries the token with this hash; the time taken says nothing about it. */

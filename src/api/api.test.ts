@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { loadSecret, personId } from '../collect/person.ts';
+import { hashedId } from '../collect/person.ts';
 import { attachment, entry, noon, signal, turn } from '../store/fixtures.ts';
 import { activeKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
@@ -31,8 +31,11 @@ const well: shape.Recording = {
   redactions: {},
   tokensDropped: 0,
   contentDropped: 0,
+  found: [],
+  unfit: 0,
 };
 
+const secret = 's'.repeat(32);
 let home: string;
 let store: Store;
 let api: Api;
@@ -53,15 +56,16 @@ const minute = 60_000;
 
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'pawl-api-'));
-  const admin = ensureAdminToken(home);
-  token = admin.token!;
+  const adminHash = await ensureAdminToken(home, async (made) => {
+    token = made;
+  });
   store = await withStore();
-  parts = { store, home, adminHash: admin.hash, recorder: () => recording };
+  parts = { store, secret, adminHash, recorder: () => recording };
   api = createApi(parts);
-  const ann = personId('ann@example.com', await loadSecret(home));
+  const ann = hashedId('ann@example.com', secret);
   const first = turn({
     trajectory: 'a',
-    user: 'u1',
+    user: hashedId('u1', secret),
     startedAt: noon,
     request: { model: 'small', messages: [{ role: 'user', content: 'SECRET BODY' }] },
   });
@@ -69,7 +73,7 @@ beforeAll(async () => {
     { kind: 'turn', turn: first },
     entry.turn({
       trajectory: 'a',
-      user: 'u1',
+      user: hashedId('u1', secret),
       startedAt: noon + 1000,
       status: 'error',
       httpStatus: 502,
@@ -273,6 +277,14 @@ describe('keys', () => {
     expect((await activeKeys(store)).map(({ id }) => id)).not.toContain(made.key.id);
   });
 
+  test('a key may call and send feedback unless more or less is asked for', async () => {
+    const scopesOf = async (body: object) =>
+      shape.madeKeySchema.parse(await (await send('POST', '/api/keys', { name: 'x', agent: 'scoped', ...body })).json())
+        .key.scopes;
+    expect(await scopesOf({})).toEqual(['call', 'feedback']);
+    expect(await scopesOf({ scopes: ['outcomes', 'call', 'call'] })).toEqual(['call', 'outcomes']);
+  });
+
   test('a key that does not exist cannot be revoked', async () => {
     expect((await call('/api/keys/00000000-0000-4000-8000-000000000000', { method: 'DELETE' })).status).toBe(404);
     expect((await call('/api/keys/7', { method: 'DELETE' })).status).toBe(400);
@@ -285,6 +297,8 @@ describe('keys', () => {
     [{ name: 'x', agent: 'Desk!' }, 'agent'],
     [{ name: 'x', agent: 'desk', rateLimit: 0 }, 'rateLimit'],
     [{ name: 'x', agent: 'desk', origin: 'mars' }, 'origin'],
+    [{ name: 'x', agent: 'desk', scopes: ['admin'] }, 'scopes'],
+    [{ name: 'x', agent: 'desk', scopes: [] }, 'scopes'],
     [{ name: 'x', agent: 'desk', colour: 'red' }, 'colour'],
     [[], 'body'],
   ])('%j is refused and the message names %s', async (body, field) => {
@@ -329,13 +343,13 @@ describe('consent', () => {
 
   test('a user id that is an e-mail address is stored under the hash that recording uses', async () => {
     const given = await consent('PUT', 'eve@example.com');
-    expect(given.user).toBe(personId('eve@example.com', await loadSecret(home)));
+    expect(given.user).toBe(hashedId('eve@example.com', secret));
     expect((await consent('GET', 'eve@example.com')).consent).toBe('given');
   });
 
   test('a user id may hold a slash or any script', async () => {
     for (const user of ['tenant/7', '사용자 7', '100%']) {
-      expect((await consent('PUT', user)).user).toBe(user);
+      expect((await consent('PUT', user)).user).toBe(hashedId(user, secret));
       expect((await consent('GET', user)).consent).toBe('given');
     }
   });
@@ -345,9 +359,11 @@ describe('consent', () => {
     const list = async (query: string) =>
       shape.consentPageSchema.parse(await (await call(`/api/consent?agent=lists&limit=2${query}`)).json());
     const one = await list('');
-    expect(one.consents.map(({ user }) => user)).toEqual(['z1', 'z2']);
+    const sorted = ['z1', 'z2', 'z3'].map((user) => hashedId(user, secret));
+    sorted.sort();
+    expect(one.consents.map(({ user }) => user)).toEqual(sorted.slice(0, 2));
     const two = await list(`&cursor=${one.next}`);
-    expect(two.consents.map(({ user }) => user)).toEqual(['z3']);
+    expect(two.consents.map(({ user }) => user)).toEqual(sorted.slice(2));
     expect(two.next).toBeNull();
   });
 

@@ -7,7 +7,8 @@ import { createRoute, OpenAPIHono, type z } from '@hono/zod-openapi';
 import type { MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { HTTPException } from 'hono/http-exception';
-import { loadSecret, personId } from '../collect/person.ts';
+import { healthOf } from '../collect/health.ts';
+import { readableId, typedUser } from '../collect/person.ts';
 import { RequestError, StoreError } from '../errors.ts';
 import { newKey } from '../gateway/new-key.ts';
 import { giveConsent, listConsents, readConsent, withdrawConsent } from '../store/consents.ts';
@@ -23,10 +24,12 @@ import { wireConsent, wireKey, wireSignal, wireTrajectory, wireTurn } from './wi
 
 export type ApiParts = {
   readonly store: Store;
-  /** Folder with the secret that user ids are hashed with. */
-  readonly home: string;
+  /** What user ids are hashed with (store/secret.ts). */
+  readonly secret: string;
   readonly adminHash: string;
   readonly recorder: () => shape.Recording;
+  /** Log lines that could not be written. */
+  readonly linesLost?: () => number;
   /** Names by which this server may be addressed besides localhost and IP addresses; `*` is any. */
   readonly hosts?: readonly string[];
   /** Told of errors that are nobody's fault but Pawl's. */
@@ -169,16 +172,7 @@ function guard(parts: ApiParts): MiddlewareHandler {
 
 function routesOf(parts: ApiParts) {
   const { store } = parts;
-  let secret: Promise<string> | null = null;
-  const stored = async (raw: string): Promise<string> => {
-    secret ??= loadSecret(parts.home);
-    try {
-      return personId(raw, await secret);
-    } catch (error) {
-      secret = null; // a passing trouble with the file must not stay
-      throw error;
-    }
-  };
+  const storedUser = (typed: string): string => typedUser(typed, parts.secret);
 
   const app = new OpenAPIHono({
     defaultHook: (result, c) => {
@@ -206,7 +200,7 @@ function routesOf(parts: ApiParts) {
       const page = await listTrajectories(store, {
         ...query,
         status: errors ? 'error' : undefined,
-        user: user === undefined ? undefined : await stored(user),
+        user: user === undefined ? undefined : storedUser(user),
         cursor: cursor ?? null,
       });
       return c.json({ trajectories: page.trajectories.map(wireTrajectory), next: page.cursor }, 200);
@@ -215,7 +209,7 @@ function routesOf(parts: ApiParts) {
       const { id } = c.req.valid('param');
       const { agent, limit, cursor } = c.req.valid('query');
       const afterTurn = cursor === undefined ? undefined : turnPosition(cursor);
-      const found = await readTrajectory(store, await stored(id), { agent, maxTurns: limit, afterTurn });
+      const found = await readTrajectory(store, readableId(id, parts.secret), { agent, maxTurns: limit, afterTurn });
       if (found === null) return c.json(failure('not_found', `There is no trajectory ${id}.`), 404);
       return c.json(
         {
@@ -252,28 +246,25 @@ function routesOf(parts: ApiParts) {
       );
     })
     .openapi(readConsentRoute, async (c) => {
-      const user = await stored(c.req.valid('param').user);
+      const user = storedUser(c.req.valid('param').user);
       const { agent } = c.req.valid('query');
       const said = await readConsent(store, agent, user);
       return c.json(wireConsent(said ?? { agent, user, now: 'unknown', givenAt: null, withdrawnAt: null }), 200);
     })
     .openapi(giveRoute, async (c) => {
-      const user = await stored(c.req.valid('param').user);
+      const user = storedUser(c.req.valid('param').user);
       return c.json(wireConsent(await giveConsent(store, c.req.valid('query').agent, user, new Date())), 200);
     })
     .openapi(withdrawRoute, async (c) => {
-      const user = await stored(c.req.valid('param').user);
+      const user = storedUser(c.req.valid('param').user);
       return c.json(wireConsent(await withdrawConsent(store, c.req.valid('query').agent, user, new Date())), 200);
     })
     .openapi(statusRoute, async (c) => {
       const recording = parts.recorder();
-      const dropped = Object.values(recording.dropped).some((count) => count > 0);
-      const lost = dropped || recording.corrupt > 0 || recording.refused > 0;
-      const well = recording.sinkUp && recording.diskOk && !lost;
       const detail = isAdmin(c.req.header('authorization'), parts.adminHash)
         ? { recording, database: await readDatabase(store) }
         : null;
-      return c.json({ version, status: well ? ('ok' as const) : ('degraded' as const), detail }, 200);
+      return c.json({ version, status: healthOf(recording, parts.linesLost?.()).status, detail }, 200);
     });
 }
 

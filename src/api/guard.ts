@@ -17,6 +17,13 @@ const hostnameOf = (host: string): string | null => {
   }
 };
 
+/** Whether only this machine can reach a server that listens there. */
+export const isLoopback = (host: string): boolean =>
+  host === 'localhost' ||
+  host.endsWith('.localhost') ||
+  host === '::1' ||
+  (isIP(host) === 4 && host.startsWith('127.'));
+
 /** `hosts`: further names by which this server is known, e.g. behind a proxy; `*` accepts any. */
 export function refuseHost(host: string | undefined, hosts: readonly string[]): Refusal | null {
   const name = host === undefined ? null : hostnameOf(host);

@@ -4,13 +4,16 @@
  */
 import { z } from '@hono/zod-openapi';
 import { consents, origins } from '../collect/trajectory.ts';
+import { endpoints } from '../collect/turn.ts';
+import { scopes } from '../store/keys.ts';
 
 export const maxLimit = 200;
 
 const time = z.iso.datetime().openapi({ example: '2026-01-31T14:02:11.000Z' });
 const count = z.int().min(0);
 const data = z.record(z.string(), z.unknown());
-const personal = 'Ids that hold personal data are stored, and answered, as a keyed hash.';
+const personal =
+  'Users are stored, and answered, as a keyed hash; ask with the id that the agent sends, or with the hash.';
 
 /** The database's text cannot hold the character NUL. */
 const text = (max: number) =>
@@ -86,7 +89,7 @@ export const trajectoryPageSchema = z
 export const turnSchema = z
   .object({
     id: z.string(),
-    endpoint: z.enum(['chat', 'completions', 'embeddings']),
+    endpoint: z.enum(endpoints),
     keys: z.array(z.string()),
     startedAt: time,
     firstTokenMs: z.number().nullable(),
@@ -161,6 +164,7 @@ export const keySchema = z
     agent: z.string(),
     prefix: z.string(),
     origin: z.enum(origins),
+    scopes: z.array(z.enum(scopes)).openapi({ description: 'What it may be used for.' }),
     rateLimit: z.int().nullable().openapi({ description: 'Requests per minute; null is no limit.' }),
     createdAt: time,
     revokedAt: time.nullable(),
@@ -210,6 +214,8 @@ export const recordingSchema = z
     redactions: z.record(z.string(), z.int()),
     tokensDropped: count,
     contentDropped: count,
+    found: z.array(z.string()).readonly().openapi({ description: 'What was odd about the journal at the start.' }),
+    unfit: count,
   })
   .openapi('Recording', { description: 'Where exchanges are on their way to the database, and what was lost.' });
 

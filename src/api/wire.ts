@@ -70,6 +70,7 @@ export const wireKey = (key: Key): ApiKey => ({
   agent: key.agent,
   prefix: key.prefix,
   origin: key.origin,
+  scopes: [...key.scopes],
   rateLimit: key.rateLimit,
   createdAt: time(key.createdAt),
   revokedAt: timeOrNull(key.revokedAt),

@@ -6,6 +6,8 @@
  * Wire facts: OpenAI's chat.completion.chunk; vLLM's `return_token_ids` (prompt ids in the first chunk, then deltas);
  * servers that omit a tool call's index, or give every parallel call index 0.
  */
+import { readMessagesJson, readMessagesStream } from './assemble-messages.ts';
+import { readResponsesJson, readResponsesStream } from './assemble-responses.ts';
 import type { Exchange } from './exchange.ts';
 import { parseSse, type SseEvent } from './sse.ts';
 import type { Choice, Turn, TurnStatus } from './turn.ts';
@@ -18,7 +20,7 @@ export type Assembled = Omit<Turn, 'trajectory' | 'threadKey' | 'redactions'>;
 export const MAX_INDEX = 1024;
 
 export function assemble(exchange: Exchange): Assembled {
-  const answer = exchange.stream ? readStream(exchange) : readJson(exchange);
+  const answer = readAnswer(exchange);
   const { status, error } = outcome(exchange, answer);
   const usage = answer.usage;
   const promptTokenIds = answer.promptTokenIds;
@@ -53,8 +55,26 @@ export function assemble(exchange: Exchange): Assembled {
   };
 }
 
+function readAnswer(exchange: Exchange): Answer {
+  const { endpoint, stream } = exchange;
+  if (endpoint !== 'responses' && endpoint !== 'messages') return stream ? readStream(exchange) : readJson(exchange);
+  const answer = emptyAnswer();
+  const wire = join(exchange.responseChunks);
+  // Servers answer a refused streaming request with a JSON error, some under the stream's content type.
+  const isStream = stream && !wire.trimStart().startsWith('{');
+  if (endpoint === 'responses') (isStream ? readResponsesStream : readResponsesJson)(answer, wire);
+  else (isStream ? readMessagesStream : readMessagesJson)(answer, wire);
+  return answer;
+}
+
+/** The event that says a stream is whole. */
+const lastEvent: Readonly<Partial<Record<Exchange['endpoint'], string>>> = {
+  responses: 'response.completed',
+  messages: 'message_stop',
+};
+
 /** What was read of the answer, and everything that was wrong with it. */
-type Answer = {
+export type Answer = {
   model: string | null;
   choices: Choice[];
   usage: JsonObject | null;
@@ -92,7 +112,7 @@ function outcome(exchange: Exchange, answer: Answer): { status: TurnStatus; erro
   if (exchange.responseTruncated) return { status: 'truncated', error };
   if (!answer.complete) {
     return exchange.stream
-      ? { status: 'truncated', error: error ?? 'The stream ended without [DONE].' }
+      ? { status: 'truncated', error: error ?? `The stream ended without ${lastEvent[exchange.endpoint] ?? '[DONE]'}.` }
       : { status: 'error', error: error ?? 'The upstream answered with a body that is not a JSON object.' };
   }
   if (answer.malformed > 0) return { status: 'error', error };
@@ -167,11 +187,11 @@ function readEnvelope(answer: Answer, body: JsonObject): void {
 /** OpenAI's `{error: {message}}`, plain `{error: "…"}`, and `{object: "error", message}` of older vLLM servers. */
 function errorMessage(body: JsonObject): string | null {
   const error = body.error;
-  if (typeof error === 'string' && error !== '') return error.slice(0, 4000);
+  if (typeof error === 'string' && error !== '') return error;
   if (isObject(error)) {
-    return typeof error.message === 'string' ? error.message.slice(0, 4000) : JSON.stringify(error).slice(0, 4000);
+    return typeof error.message === 'string' ? error.message : JSON.stringify(error);
   }
-  if (body.object === 'error' && typeof body.message === 'string') return body.message.slice(0, 4000);
+  if (body.object === 'error' && typeof body.message === 'string') return body.message;
   return null;
 }
 
@@ -219,7 +239,7 @@ function readStream(exchange: Exchange): Answer {
     }
     const bodies = eventBodies(event.data, answer, open && position === events.length - 1);
     for (const body of bodies) {
-      if (event.event === 'error') answer.error ??= errorMessage(body) ?? JSON.stringify(body).slice(0, 4000);
+      if (event.event === 'error') answer.error ??= errorMessage(body) ?? JSON.stringify(body);
       readEnvelope(answer, body);
       if (!Array.isArray(body.choices)) continue;
       body.choices.forEach((raw: unknown, place: number) => {
@@ -345,10 +365,21 @@ function mergeField(target: JsonObject, key: string, value: unknown): void {
     else if (value !== '') target[key] = value;
   } else if (Array.isArray(value)) {
     // Lists such as reasoning_details and annotations arrive in pieces.
-    if (Array.isArray(before)) for (const item of value) before.push(item);
+    if (Array.isArray(before)) for (const item of value) pushPart(before, item);
     else target[key] = value;
   } else if (value !== null || before === undefined) target[key] = value;
 }
+
+/** A part that goes on with the text of the one before is joined to it: an address must not lie in two pieces. */
+function pushPart(parts: unknown[], part: unknown): void {
+  const last = parts.at(-1);
+  const goesOn = isObject(last) && isObject(part) && last.type === part.type && last.index === part.index;
+  const others = goesOn ? Object.keys(part).filter((key) => !partLabels.has(key)) : [];
+  if (goesOn && others.length === 1 && typeof part[others[0]!] === 'string' && typeof last[others[0]!] === 'string')
+    mergeString(last, others[0]!, part[others[0]!] as string);
+  else parts.push(part);
+}
+const partLabels = new Set(['type', 'index', 'id', 'format']);
 
 function mergeString(target: JsonObject, key: string, value: string): void {
   const before = target[key];

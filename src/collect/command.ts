@@ -52,7 +52,7 @@ const rowOf = (t: Trajectory, narrow: boolean): string[] => [
 const list = withConfigOption(new Command('list'))
   .description('List conversations, newest first.')
   .option('--agent <name>', 'only this agent’s')
-  .option('--user <id>', 'only this user’s')
+  .option('--user <id>', 'only this user’s; the id as the agent sends it')
   .addOption(new Option('--origin <origin>', 'only of this origin').choices(origins))
   .option('--release <name>', 'only those that this release answered last')
   .option('--errors', 'only those with a failed turn')
@@ -65,9 +65,9 @@ const list = withConfigOption(new Command('list'))
     '\nExamples:\n  pawl trajectories list --since 2h --errors\n  pawl trajectories list --agent support-desk --user u-17 --json',
   )
   .action((options: ListOptions) =>
-    withHome(options, 'existing', async ({ store, terminal, stored }) => {
+    withHome(options, 'existing', async ({ store, terminal, storedUser }) => {
       const { agent, origin, release, since, until, limit, json } = options;
-      const user = options.user === undefined ? undefined : stored(options.user);
+      const user = options.user === undefined ? undefined : storedUser(options.user);
       const status = options.errors ? 'error' : undefined;
       const page = await listTrajectories(store, { agent, user, origin, release, status, since, until, limit });
       if (json) {

@@ -1,7 +1,14 @@
 /** `pawl consent give`, `withdraw`, `show` and `list`: whether a user agreed that conversations may train a model. */
 import { Command } from 'commander';
 import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withHome } from '../command.ts';
-import { type ConsentRecord, giveConsent, listConsents, readConsent, withdrawConsent } from '../store/consents.ts';
+import {
+  type ConsentRecord,
+  giveConsent,
+  hasConversed,
+  listConsents,
+  readConsent,
+  withdrawConsent,
+} from '../store/consents.ts';
 import { plain, table } from '../terminal.ts';
 import { clock } from './timeline-print.ts';
 
@@ -13,18 +20,22 @@ const meaning = {
   unknown: 'nobody said, so no conversation may train a model',
 } as const;
 
-/** Users typed as an e-mail address are stored as a hash: both are shown, so that nobody wonders. */
-function print(typed: string, record: ConsentRecord, { terminal }: Opened, json: boolean | undefined): void {
+/** The id that was typed is not repeated: it is personal, and output ends up in logs. */
+async function print(record: ConsentRecord, { store, terminal }: Opened, json: boolean | undefined): Promise<void> {
+  const seen = await hasConversed(store, record.agent, record.user);
   if (json) {
-    terminal.write(JSON.stringify(record));
+    terminal.write(JSON.stringify({ ...record, seen }));
     return;
   }
-  const who = record.user === typed ? plain(typed) : `${plain(typed)} (stored as ${plain(record.user)})`;
   const { paint } = terminal;
   const state = record.now === 'given' ? paint.green(record.now) : paint.yellow(record.now);
-  terminal.write(`${who}, agent ${plain(record.agent)}: consent ${state}: ${meaning[record.now]}.`);
+  terminal.write(`User ${record.user}, agent ${plain(record.agent)}: consent ${state}: ${meaning[record.now]}.`);
   if (record.givenAt !== null) terminal.write(`  given      ${clock(record.givenAt)}`);
   if (record.withdrawnAt !== null) terminal.write(`  withdrawn  ${clock(record.withdrawnAt)}`);
+  if (!seen)
+    terminal.write(
+      `  This user has not begun a conversation with agent ${plain(record.agent)} yet. If that is a surprise, check the id: it is the one the agent sends, letter by letter.`,
+    );
 }
 
 const one = (name: string, description: string, example: string): Command =>
@@ -39,7 +50,7 @@ const give = one('give', 'The user agrees, from now on.', 'pawl consent give u-1
   (user: string, options: Options) =>
     withHome(options, 'create', async (opened) => {
       const agent = options.agent ?? opened.config.agent;
-      print(user, await giveConsent(opened.store, agent, opened.stored(user), new Date()), opened, options.json);
+      await print(await giveConsent(opened.store, agent, opened.storedUser(user), new Date()), opened, options.json);
     }),
 );
 
@@ -47,7 +58,11 @@ const withdraw = one('withdraw', 'The user does not, or no longer, agree.', 'paw
   (user: string, options: Options) =>
     withHome(options, 'create', async (opened) => {
       const agent = options.agent ?? opened.config.agent;
-      print(user, await withdrawConsent(opened.store, agent, opened.stored(user), new Date()), opened, options.json);
+      await print(
+        await withdrawConsent(opened.store, agent, opened.storedUser(user), new Date()),
+        opened,
+        options.json,
+      );
     }),
 );
 
@@ -55,10 +70,10 @@ const show = one('show', 'Say what stands for a user.', 'pawl consent show u-17'
   (user: string, options: Options) =>
     withHome(options, 'existing', async (opened) => {
       const agent = options.agent ?? opened.config.agent;
-      const stored = opened.stored(user);
+      const stored = opened.storedUser(user);
       const said = await readConsent(opened.store, agent, stored);
       const record = said ?? { agent, user: stored, now: 'unknown' as const, givenAt: null, withdrawnAt: null };
-      print(user, record, opened, options.json);
+      await print(record, opened, options.json);
     }),
 );
 

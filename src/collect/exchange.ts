@@ -88,3 +88,34 @@ export function unpackRow(row: Row, bytes: ArrayBuffer, at: number): Exchange {
     requestBody, responseChunks, ...optional,
   };
 }
+
+/** Many exchanges as one message: their rows as JSON, a third of what structured clone takes, and one copy of all bytes. */
+export function packExchanges(
+  exchanges: readonly Exchange[],
+  totalBytes: number,
+): { readonly rows: string; readonly bytes: ArrayBuffer } {
+  const bytes = new ArrayBuffer(totalBytes);
+  const target = new Uint8Array(bytes);
+  let at = 0;
+  const rows: Row[] = [];
+  for (const exchange of exchanges) {
+    target.set(exchange.requestBody, at);
+    at += exchange.requestBody.byteLength;
+    const answer = at;
+    for (const chunk of exchange.responseChunks) {
+      target.set(chunk, at);
+      at += chunk.byteLength;
+    }
+    rows.push(packRow(exchange, at - answer));
+  }
+  return { rows: JSON.stringify(rows), bytes };
+}
+
+export function* unpackExchanges(rows: string, bytes: ArrayBuffer): Generator<Exchange> {
+  let at = 0;
+  for (const row of JSON.parse(rows) as Row[]) {
+    const exchange = unpackRow(row, bytes, at);
+    at += exchangeBytes(exchange);
+    yield exchange;
+  }
+}

@@ -1,7 +1,8 @@
 /**
- * The journal: append-only segment files in one folder. An append is acknowledged after its bytes are on disk; all
- * appends that wait while one write is under way share the next write and the next fdatasync (group commit). Segments
- * left by an earlier process are only read, never written, so a torn tail stays where it is and costs one record.
+ * The journal: append-only segment files in one folder. An append is written at once, so that a process that is killed
+ * loses only what it had not handed over, and acknowledged after its bytes are on disk: all that is written while one
+ * fdatasync is under way shares the next (group commit). Segments left by an earlier process are only read, never
+ * written, so a torn tail stays where it is and costs one record.
  *
  * A write that fails (disk full, I/O error, file too large) is a typed answer, not a crash: the segment is cut back to
  * its last good byte and the next append tries again, so recording resumes when space returns. After a failed
@@ -9,12 +10,13 @@
  *
  * It knows bytes and positions, not turns; pump.ts moves what it holds into the database and deletes old segments.
  */
-import { type FileHandle, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { chmod, type FileHandle, mkdir, open, unlink } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { encodeRecord, HEADER } from './journal-record.ts';
+import { type Position, seenSegment } from './cursor.ts';
+import { encodeName, encodeRecord, HEADER, NAME_BYTES } from './journal-record.ts';
+import { findSegments, type SegmentFile, segmentPath, syncFolder } from './segments.ts';
 
-export type Position = { readonly segment: number; readonly offset: number };
 export type Appended =
   /** `payload`: the bytes that are on disk now. */
   | { readonly kind: 'journalled'; readonly start: Position; readonly end: Position; readonly payload: Buffer }
@@ -32,13 +34,26 @@ export type JournalOptions = {
   readonly openFile?: (path: string, flags: string, mode: number) => Promise<FileHandle>;
 };
 
+export type Segment = {
+  readonly segment: number;
+  readonly id: string | null;
+  /** Where its first entry begins. */
+  readonly begins: number;
+  /** How much may be read: what is synced. */
+  readonly bytes: number;
+  /** It may still grow. */
+  readonly open: boolean;
+};
+
 export type Journal = {
   readonly folder: string;
+  /** The segments as they were found at the start. */
+  readonly found: readonly SegmentFile[];
+  /** What was odd in the folder at the start and was left alone, a sentence each. */
+  readonly strange: readonly string[];
   append(payload: string): Promise<Appended>;
-  /** Segments on disk, oldest first, with the bytes that may be read: for the one being written, those synced. */
-  segments(): { readonly segment: number; readonly bytes: number }[];
-  /** Where the next record will be. */
-  end(): Position;
+  /** Segments on disk, oldest first. */
+  segments(): Segment[];
   /** Deletes a segment; the one being written is closed first. */
   remove(segment: number): Promise<void>;
   bytes(): number;
@@ -48,15 +63,26 @@ export type Journal = {
   close(): Promise<void>;
 };
 
+type Item = { readonly record: Buffer; readonly settle: (result: Appended) => void };
+type Writing = {
+  readonly segment: number;
+  readonly file: FileHandle;
+  /** Bytes in the file, and how many of them are on disk. */
+  size: number;
+  synced: number;
+  /** Written and not synced. */
+  waiting: Item[];
+  /** The write under way. */
+  write: Promise<unknown> | null;
+  /** Nothing more is to be written to it. */
+  retired: boolean;
+};
+
 const MEGABYTE = 1024 * 1024;
-/** How long appends are gathered for one write and one sync: a sync costs about as much for forty records as for one. */
+/** How long written records are gathered for one sync: it costs about as much for forty as for one. */
 const GATHER_MS = 10;
 /** One write of at most about this much, so that a burst does not turn into one huge buffer. */
 const GROUP_BYTES = 8 * MEGABYTE;
-
-export function segmentPath(folder: string, segment: number): string {
-  return join(folder, `${String(segment).padStart(12, '0')}.journal`);
-}
 
 export async function openJournal(options: JournalOptions): Promise<Journal> {
   const { folder } = options;
@@ -64,80 +90,97 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   const maxBytes = options.maxBytes ?? 4096 * MEGABYTE;
   // Space comes back a segment at a time, so a small journal needs small ones.
   const segmentBytes = Math.min(options.segmentBytes ?? 16 * MEGABYTE, Math.ceil(maxBytes / 4));
-  await mkdir(folder, { recursive: true });
-  const sizes = new Map<number, number>(); // insertion order is age
-  for (const segment of await listSegments(folder)) sizes.set(segment, (await stat(segmentPath(folder, segment))).size);
-  let total = [...sizes.values()].reduce((sum, size) => sum + size, 0);
-  let next = Math.max(0, ...sizes.keys()) + 1;
-  let current: { segment: number; file: FileHandle; size: number } | null = null;
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await chmod(folder, 0o700);
+  const found = await findSegments(folder);
+  const known = new Map<number, Omit<Segment, 'open'>>(); // insertion order is age
+  const onDisk = new Map<number, number>(); // what files with holes take
+  for (const { segment, id, bytes, diskBytes } of found.segments) {
+    known.set(segment, { segment, id, bytes, begins: id === null ? 0 : NAME_BYTES });
+    onDisk.set(segment, diskBytes);
+  }
+  let total = found.segments.reduce((sum, { diskBytes }) => sum + diskBytes, 0);
+  let next = Math.max(found.highest, await seenSegment(folder)) + 1;
+  let current: Writing | null = null;
+  const unsynced: Writing[] = []; // segments with something to sync or to close, oldest first
   let healthy = true;
   let closed = false;
-  let queue: { record: Buffer; settle: (result: Appended) => void }[] = [];
-  let flushing: Promise<void> | null = null;
+  let queue: Item[] = [];
+  let writing: Promise<void> | null = null;
+  let syncing: Promise<void> | null = null;
 
-  async function begin(): Promise<{ segment: number; file: FileHandle; size: number }> {
-    const segment = next++;
-    const file = await openFile(segmentPath(folder, segment), 'wx', 0o600);
+  async function begin(): Promise<Writing> {
+    const { segment, file } = await create();
     try {
       await syncFolder(folder); // else a crash could keep the bytes and lose the name
     } catch (error) {
       await file.close();
       throw error;
     }
-    sizes.set(segment, 0);
-    current = { segment, file, size: 0 };
+    known.set(segment, { segment, id: randomUUID(), begins: NAME_BYTES, bytes: 0 });
+    current = { segment, file, size: 0, synced: 0, waiting: [], write: null, retired: false };
     return current;
   }
 
-  async function retire(): Promise<void> {
-    const old = current;
-    current = null;
-    await old?.file.close();
+  /** A number that somebody took meanwhile is passed over. */
+  async function create(): Promise<{ segment: number; file: FileHandle }> {
+    for (;;) {
+      const segment = next++;
+      try {
+        return { segment, file: await openFile(segmentPath(folder, segment), 'wx', 0o600) };
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      }
+    }
   }
 
-  /** Writes one group and syncs it; throws what the file system throws, leaving the segment readable. */
-  async function commit(group: Buffer): Promise<Position> {
-    if (current !== null && current.size >= segmentBytes) await retire();
+  /** Its file is closed once all of it is synced. */
+  function retire(one: Writing): void {
+    if (current === one) current = null;
+    one.retired = true;
+    if (!unsynced.includes(one)) unsynced.push(one);
+    syncing ??= sync();
+  }
+
+  /** Writes one group behind the last; throws what the file system throws, leaving the segment readable. */
+  async function write(items: readonly Item[]): Promise<void> {
+    if (current !== null && current.size >= segmentBytes) retire(current);
     const to = current ?? (await begin());
+    const name = to.size === 0 ? [encodeName(known.get(to.segment)!.id!)] : [];
+    const group = Buffer.concat([...name, ...items.map(({ record }) => record)]);
     let written = 0;
     try {
       while (written < group.length) {
-        const { bytesWritten } = await to.file.write(group, written, group.length - written, to.size + written);
-        written += bytesWritten;
+        const step = to.file.write(group, written, group.length - written, to.size + written);
+        to.write = step.catch(() => {});
+        written += (await step).bytesWritten;
+        if (to.retired) throw new Error('The segment was given up because it could not be synced.');
       }
     } catch (error) {
       // Cut the partial tail off. If even that fails, later records go to a new segment and the scan skips the tail.
-      await to.file.truncate(to.size).catch(retire);
+      if (!to.retired) await to.file.truncate(to.size).catch(() => retire(to));
       throw error;
     }
-    try {
-      await to.file.datasync();
-    } catch (error) {
-      await to.file.truncate(to.size).catch(() => {});
-      await retire();
-      throw error;
-    }
-    const start = { segment: to.segment, offset: to.size };
     to.size += group.length;
     total += group.length;
-    sizes.set(to.segment, to.size);
-    return start;
+    to.waiting.push(...items);
+    if (!unsynced.includes(to)) unsynced.push(to);
+    syncing ??= sync();
   }
 
-  async function flush(): Promise<void> {
+  async function writeQueued(): Promise<void> {
+    await null; // what is appended in one go is one group
     while (queue.length > 0) {
-      if (!closed) await sleep(GATHER_MS);
-      const group: typeof queue = [];
-      let bytes = 0;
-      for (const item of queue) {
-        if (group.length > 0 && bytes + item.record.length > GROUP_BYTES) break;
-        group.push(item);
-        bytes += item.record.length;
+      let count = 0;
+      for (let bytes = 0; count < queue.length; count++) {
+        bytes += queue[count]!.record.length;
+        if (count > 0 && bytes > GROUP_BYTES) break;
       }
-      queue = queue.slice(group.length);
+      const group = queue.slice(0, count);
+      queue = queue.slice(count);
       // Whole groups are refused near the limit; what fits in the next, smaller one is still taken.
-      const taken: typeof queue = [];
-      let room = maxBytes - total;
+      const taken: Item[] = [];
+      let room = maxBytes - total - (current === null || current.size >= segmentBytes ? NAME_BYTES : 0);
       for (const item of group) {
         if (item.record.length > room) item.settle({ kind: 'full' });
         else {
@@ -147,76 +190,97 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
       }
       if (taken.length === 0) continue;
       try {
-        const start = await commit(taken.length === 1 ? taken[0]!.record : Buffer.concat(taken.map((i) => i.record)));
-        healthy = true;
-        let offset = start.offset;
-        for (const item of taken) {
-          const from = { segment: start.segment, offset };
-          offset += item.record.length;
-          item.settle({
-            kind: 'journalled',
-            start: from,
-            end: { segment: start.segment, offset },
-            payload: item.record.subarray(HEADER),
-          });
-        }
+        await write(taken);
       } catch (error) {
-        healthy = false;
-        const code = (error as NodeJS.ErrnoException).code ?? 'unknown';
-        for (const item of taken) item.settle({ kind: 'failed', code, message: String(error) });
+        fail(taken, error);
       }
     }
-    flushing = null;
+    writing = null;
+  }
+
+  function fail(items: readonly Item[], error: unknown): void {
+    healthy = false;
+    const code = (error as NodeJS.ErrnoException).code ?? 'unknown';
+    for (const item of items) item.settle({ kind: 'failed', code, message: String(error) });
+  }
+
+  /** Syncs in the order of writing, so that acknowledgements come in that order too. */
+  async function sync(): Promise<void> {
+    while (unsynced.length > 0) {
+      const of = unsynced[0]!;
+      if (!closed && !of.retired) await sleep(GATHER_MS);
+      const items = of.waiting;
+      const upTo = of.size;
+      of.waiting = [];
+      try {
+        if (upTo > of.synced) await of.file.datasync();
+        acknowledge(of, items, upTo);
+      } catch (error) {
+        await abandon(of, items, error);
+      }
+      if (of.waiting.length > 0) continue;
+      unsynced.shift();
+      if (of.retired) await of.file.close().catch(() => {});
+    }
+    syncing = null;
+  }
+
+  function acknowledge(of: Writing, items: readonly Item[], upTo: number): void {
+    if (items.length > 0) healthy = true;
+    const { segment } = of;
+    let offset = of.synced === 0 ? NAME_BYTES : of.synced;
+    of.synced = upTo;
+    known.set(segment, { ...known.get(segment)!, bytes: upTo });
+    for (const { record, settle } of items) {
+      const start = { segment, offset };
+      offset += record.length;
+      settle({ kind: 'journalled', start, end: { segment, offset }, payload: record.subarray(HEADER) });
+    }
+  }
+
+  /** Nothing behind the last good sync is trusted, not even what is written by now. */
+  async function abandon(of: Writing, items: readonly Item[], error: unknown): Promise<void> {
+    if (current === of) current = null;
+    of.retired = true;
+    await of.write;
+    await of.file.truncate(of.synced).catch(() => {});
+    total -= of.size - of.synced;
+    of.size = of.synced;
+    fail([...items, ...of.waiting.splice(0)], error);
   }
 
   return {
     folder,
+    found: found.segments,
+    strange: found.strange,
     append(payload) {
       if (closed) return Promise.resolve({ kind: 'failed', code: 'closed', message: 'The journal is closed.' });
       return new Promise((settle) => {
         queue.push({ record: encodeRecord(payload), settle });
-        flushing ??= Promise.resolve().then(flush);
+        writing ??= writeQueued();
       });
     },
-    segments: () => [...sizes].map(([segment, bytes]) => ({ segment, bytes })),
-    end: () =>
-      current === null || current.size >= segmentBytes
-        ? { segment: next, offset: 0 }
-        : { segment: current.segment, offset: current.size },
+    segments: () =>
+      [...known.values()].map((one) => ({
+        ...one,
+        open: current?.segment === one.segment || unsynced.some(({ segment }) => segment === one.segment),
+      })),
     async remove(segment) {
-      if (current?.segment === segment) await retire();
+      if (current?.segment === segment) retire(current);
+      while (unsynced.some((one) => one.segment === segment)) await syncing;
       await unlink(segmentPath(folder, segment)).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== 'ENOENT') throw error;
       });
-      total -= sizes.get(segment) ?? 0;
-      sizes.delete(segment);
+      total -= onDisk.get(segment) ?? known.get(segment)?.bytes ?? 0;
+      known.delete(segment);
     },
     bytes: () => total,
     healthy: () => healthy,
     async close() {
       closed = true;
-      await flushing;
-      await retire();
+      await writing;
+      if (current !== null) retire(current);
+      await syncing;
     },
   };
-}
-
-async function listSegments(folder: string): Promise<number[]> {
-  const names = await readdir(folder);
-  return names
-    .map((name) => /^(\d{12})\.journal$/.exec(name)?.[1])
-    .filter((digits) => digits !== undefined)
-    .map(Number)
-    .sort((a, b) => a - b);
-}
-
-/** Makes a created or renamed name durable. Some platforms cannot open a folder; there it is done by the rename. */
-export async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === 'win32') return;
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

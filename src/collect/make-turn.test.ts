@@ -1,14 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { bytes, chat, chatAnswer, exchange } from './fixtures/exchange.ts';
 import { makeAttachment, makeSignal, makeTurn } from './make-turn.ts';
-import { personId } from './person.ts';
+import { hashedId } from './person.ts';
 import { createThreader } from './thread.ts';
 
 const context = () => ({ threader: createThreader({ secret: 's' }), secret: 's', now: 0, newId: () => 'new' });
 
 describe('a turn made from an exchange', () => {
   test('has its trajectory, a key for the next turn, and safe ids everywhere', () => {
-    const body = { model: 'm', user: 'bob@example.com', messages: [{ role: 'user', content: 'Hi' }] };
+    const ids = { user: 'bob@example.com', safety_identifier: 'bob-17' };
+    const body = { model: 'm', ...ids, messages: [{ role: 'user', content: 'Hi' }] };
     const { turn } = makeTurn(
       exchange({
         user: 'bob@example.com',
@@ -19,10 +20,11 @@ describe('a turn made from an exchange', () => {
     );
     expect(turn.trajectory).toBe('new');
     expect(turn.threadKey).toMatch(/^[\w-]{22}$/);
-    expect(turn.user).toBe(personId('bob@example.com', 's'));
+    expect(turn.user).toBe(hashedId('bob@example.com', 's'));
     expect(turn.request.user).toBe(turn.user);
+    expect(turn.request.safety_identifier).toBe(hashedId('bob-17', 's'));
     expect(turn.redactions).toEqual({}); // an id is hashed, not redacted
-    expect(turn.keys).toEqual(['order:17', personId('mail:bob@example.com', 's')]);
+    expect(turn.keys).toEqual(['order:17', hashedId('mail:bob@example.com', 's')]);
     expect(JSON.stringify(turn)).not.toContain('bob');
   });
 
@@ -97,6 +99,7 @@ test('signals and attachments about one raw id meet under the same stored id', (
       name: 'resolved',
       value: 1,
       unit: null,
+      key: null,
       user: null,
       comment: 'said bob@example.com',
       correction: null,

@@ -1,23 +1,31 @@
 /**
- * Exchange → the Turn that may be written: assembled, threaded (on the words as they were, since clients send those
- * again), then redacted. Fails closed: if redaction breaks, the turn is kept without its content. Token ids and
- * logprobs spell out the text they belong to, so they go as soon as anything in prompt or answer was replaced.
+ * Exchange → the Turn that may be written: assembled, its numbers made fit, threaded (on the words as they were, since
+ * clients send those again), bounded, then redacted. Fails closed: if redaction breaks or would take too long, the turn
+ * is kept without its content. Token ids and logprobs spell out the text they belong to, so they go as soon as anything
+ * in prompt or answer was replaced.
  */
 import { type Assembled, assemble } from './assemble.ts';
+import { bounded } from './bound.ts';
+import { chatMessages } from './chat-form.ts';
 import type { Exchange } from './exchange.ts';
-import { personId } from './person.ts';
+import { fitAttachment, fitSignal, fitTurn } from './fit.ts';
+import { hashedId, readableId } from './person.ts';
+import { createRecent } from './recent.ts';
 import { redact } from './redact/redact.ts';
 import type { Counts } from './redact/redactor.ts';
 import type { Attachment, Signal } from './signal.ts';
 import type { Threader } from './thread.ts';
 import type { Choice, Turn } from './turn.ts';
+import { isObject, isTooIntricate } from './untrusted.ts';
 
 export type Made = {
   readonly turn: Turn;
   /** Exact token ids were there and had to go. */
   readonly tokensDropped: boolean;
-  /** Redaction failed; the content was dropped. */
+  /** The content was dropped: redaction failed, or reading or redacting it would have taken too long. */
   readonly contentDropped: boolean;
+  /** Values that no column holds, and fields too large to be read back: made fit or left out. */
+  readonly unfit: number;
 };
 
 export type MakeContext = {
@@ -31,44 +39,84 @@ export type MakeContext = {
 
 export function makeTurn(exchange: Exchange, context: MakeContext): Made {
   const { secret } = context;
-  const assembled = assemble(exchange);
-  const user = exchange.user === null ? null : personId(exchange.user, secret);
-  const explicit = exchange.trajectory === null ? null : personId(exchange.trajectory, secret);
+  const readable = !isTooIntricate(exchange.requestBody, ...exchange.responseChunks);
+  const { assembled, unfit } = fitTurn(readable ? assemble(exchange) : assembleUnread(exchange));
+  const user = exchange.user === null ? null : hashedId(exchange.user, secret);
+  const explicit = exchange.trajectory === null ? null : readableId(exchange.trajectory, secret);
   const { trajectory, threadKey } = context.threader.place(
     {
       explicit,
       agent: exchange.agent,
       user,
-      messages: assembled.request.messages,
+      messages: chatMessages(assembled),
       choices: assembled.choices,
       complete: assembled.status === 'ok',
     },
     context.now,
     context.newId,
   );
-  const keys = exchange.keys.map((key) => personId(key, secret));
+  const keys = exchange.keys.map((key) => readableId(key, secret));
   const place = { trajectory, threadKey, user, keys };
+  const dropped = (reason: string): Made => ({
+    turn: withoutContent(assembled, place, reason),
+    tokensDropped: false,
+    contentDropped: true,
+    unfit,
+  });
+  if (!readable) return dropped('it holds too many values or names');
   try {
-    return redacted(assembled, withSafeIds(assembled.request, secret), place, context.redact ?? redact);
+    const sized = boundContent(assembled, exchange);
+    const original = withSafeIds(sized.content.request, secret);
+    const made = redacted(sized.content, original, place, context.redact ?? redact);
+    return { ...made, unfit: unfit + sized.replaced };
   } catch (error) {
-    return { turn: withoutContent(assembled, place, error), tokensDropped: false, contentDropped: true };
+    // The cause is our own error, but its text could quote content.
+    return dropped(`redaction failed (${error instanceof Error ? error.name : 'unknown'})`);
   }
 }
 
+/** What is known without reading a byte of it. */
+function assembleUnread(exchange: Exchange): Assembled {
+  const unread = assemble({ ...exchange, requestBody: new Uint8Array(), responseChunks: [] });
+  return { ...unread, status: exchange.status };
+}
+
+function boundContent(assembled: Assembled, exchange: Exchange): { content: Assembled; replaced: number } {
+  const raw = exchange.responseChunks.reduce((sum, chunk) => sum + chunk.length, 0);
+  const request = bounded(assembled.request, MAX_REQUEST, exchange.requestBody.length);
+  const share = Math.floor(MAX_ANSWER / Math.max(1, assembled.choices.length));
+  const messages = assembled.choices.map(({ message }) => bounded(message, share, raw));
+  const usage = assembled.usage === null ? null : bounded(assembled.usage, MAX_USAGE, raw);
+  const replaced = messages.reduce((sum, one) => sum + one.replaced, request.replaced + (usage?.replaced ?? 0));
+  if (replaced === 0) return { content: assembled, replaced };
+  const choices = assembled.choices.map((choice, i) => ({ ...choice, message: messages[i]!.value }));
+  return { content: { ...assembled, request: request.value, choices, usage: usage?.value ?? null }, replaced };
+}
+/** Written out in full by the database, in bytes. */
+const MAX_REQUEST = 32 * 1024 * 1024;
+const MAX_ANSWER = 32 * 1024 * 1024;
+const MAX_USAGE = 64 * 1024;
+
 type Place = Pick<Turn, 'trajectory' | 'threadKey' | 'user' | 'keys'>;
 
-function redacted(assembled: Assembled, original: Turn['request'], place: Place, clean: typeof redact): Made {
+function redacted(
+  assembled: Assembled,
+  original: Turn['request'],
+  place: Place,
+  clean: typeof redact,
+): Omit<Made, 'unfit'> {
   const counts: Counts = {};
-  const request = clean(original, counts);
-  const messages = assembled.choices.map((choice) => clean(choice.message, counts));
+  const texts = [original, ...assembled.choices.map((choice) => choice.message)];
+  const [request, ...messages] = clean(texts, counts) as [Turn['request'], ...Choice['message'][]]; // one limit for all
   const spelled = Object.keys(counts).length > 0;
   const hasTokens =
     assembled.promptTokenIds !== undefined || assembled.choices.some((choice) => hasExactTokens(choice));
   const choices = assembled.choices.map((choice, i): Choice => {
     const message = messages[i] as Choice['message'];
+    const finishReason = choice.finishReason === null ? null : label(choice.finishReason, counts);
     return spelled || !hasExactTokens(choice)
-      ? { index: choice.index, message, finishReason: choice.finishReason }
-      : { ...choice, message };
+      ? { index: choice.index, message, finishReason }
+      : { ...choice, message, finishReason };
   });
   const { assigned, promptTokenIds } = assembled;
   // Field by field: spreading two objects of this size took a tenth of the recorder's time.
@@ -84,12 +132,12 @@ function redacted(assembled: Assembled, original: Turn['request'], place: Place,
     firstTokenMs: assembled.firstTokenMs,
     latencyMs: assembled.latencyMs,
     upstream: assembled.upstream,
-    release: assembled.release,
-    ...(assigned === undefined ? null : { assigned }),
-    model: clean(assembled.model, counts),
+    release: label(assembled.release, counts),
+    ...(assigned === undefined ? null : { assigned: label(assigned, counts) }),
+    model: label(assembled.model, counts),
     status: assembled.status,
     httpStatus: assembled.httpStatus,
-    error: clean(assembled.error, counts),
+    error: assembled.error === null ? null : shortened(assembled.error, clean(assembled.error, counts)),
     attempts: assembled.attempts,
     stream: assembled.stream,
     request,
@@ -105,6 +153,33 @@ function redacted(assembled: Assembled, original: Turn['request'], place: Place,
   return { turn, tokensDropped: spelled && hasTokens, contentDropped: false };
 }
 
+const MAX_LABEL = 256;
+/** Names seen without anything to replace: there are few, and each comes with every turn. */
+const ordinary = createRecent<true>(200);
+
+/** A name that a caller or an upstream chose (model, release, reason for an end), fit to be indexed and shown in lists. */
+function label(name: string, counts: Counts): string {
+  if (ordinary.get(name)) return name;
+  if (name.length > MAX_LABEL) return '[too long]';
+  const safe = redact(name, counts);
+  if (safe === name) ordinary.set(name, true);
+  return safe.length > MAX_LABEL ? '[too long]' : safe;
+}
+
+const MAX_ERROR = 4000;
+const LONGEST_WORD = 512;
+
+/**
+ * Cut only after redaction, and behind a whole word: half an address is not recognised, and the text may have been cut
+ * before it came here.
+ */
+function shortened(raw: string, redacted: string): string {
+  if (raw.length <= MAX_ERROR) return redacted;
+  let end = Math.min(MAX_ERROR, redacted.length);
+  for (const least = Math.max(0, end - LONGEST_WORD); end > least && !/\s/.test(redacted[end - 1] as string); ) end--;
+  return `${redacted.slice(0, end)}…`;
+}
+
 function hasExactTokens(choice: Choice): boolean {
   return choice.tokenIds !== undefined || choice.logprobs !== undefined;
 }
@@ -114,22 +189,26 @@ function withSafeIds(request: Turn['request'], secret: string): Turn['request'] 
   let safe = request;
   for (const name of ['user', 'safety_identifier']) {
     const raw = request[name];
-    if (typeof raw === 'string') safe = { ...safe, [name]: personId(raw, secret) };
+    if (typeof raw === 'string') safe = { ...safe, [name]: hashedId(raw, secret) };
   }
+  const { metadata } = request; // where Anthropic's clients name the user
+  if (isObject(metadata) && typeof metadata.user_id === 'string')
+    safe = { ...safe, metadata: { ...metadata, user_id: hashedId(metadata.user_id, secret) } };
   return safe;
 }
 
-function withoutContent(assembled: Assembled, place: Place, cause: unknown): Turn {
-  const { promptTokenIds: _, ...rest } = assembled;
+function withoutContent(assembled: Assembled, place: Place, reason: string): Turn {
+  const { promptTokenIds: _, assigned, ...rest } = assembled;
   return {
     ...rest,
     ...place,
+    release: label(assembled.release, {}),
+    ...(assigned === undefined ? null : { assigned: label(assigned, {}) }),
     request: {},
     choices: [],
     usage: null,
     model: '',
-    // The cause is our own error, but its text could quote content.
-    error: `The content of this turn was not recorded, because redaction failed (${cause instanceof Error ? cause.name : 'unknown'}).`,
+    error: `The content of this turn was not recorded, because ${reason}.`,
     redactions: {},
   };
 }
@@ -138,12 +217,12 @@ function withoutContent(assembled: Assembled, place: Place, cause: unknown): Tur
 export function makeSignal(signal: Signal, secret: string): { signal: Signal; counts: Counts } {
   const counts: Counts = {};
   const clean = {
-    ...signal,
-    identity: personId(signal.identity, secret),
-    target: { ...signal.target, id: personId(signal.target.id, secret) },
+    ...fitSignal(signal),
+    identity: hashedId(signal.identity, secret), // it names the user,
+    target: { ...signal.target, id: readableId(signal.target.id, secret) },
     name: redact(signal.name, counts),
     unit: redact(signal.unit, counts),
-    user: signal.user === null ? null : personId(signal.user, secret),
+    user: signal.user === null ? null : hashedId(signal.user, secret),
     comment: redact(signal.comment, counts),
     correction: redact(signal.correction, counts),
   };
@@ -152,8 +231,8 @@ export function makeSignal(signal: Signal, secret: string): { signal: Signal; co
 
 export function makeAttachment(attachment: Attachment, secret: string): Attachment {
   return {
-    ...attachment,
-    key: personId(attachment.key, secret),
-    trajectory: attachment.trajectory === null ? null : personId(attachment.trajectory, secret),
+    ...fitAttachment(attachment),
+    key: readableId(attachment.key, secret),
+    trajectory: attachment.trajectory === null ? null : readableId(attachment.trajectory, secret),
   };
 }

@@ -1,32 +1,26 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { loadSecret, MAX_ID, personId } from './person.ts';
+import { hashedId, MAX_ID, readableId, typedUser } from './person.ts';
 
-test('an ordinary id is kept as it is', () => {
-  expect(personId('user-1234', 's')).toBe('user-1234');
-  expect(personId('x'.repeat(MAX_ID), 's')).toHaveLength(MAX_ID);
-});
-
-test('an id that is personal data, or too long, becomes a keyed hash: stable, and different under another secret', () => {
-  const hashed = personId('bob@example.com', 's');
-  expect(hashed).toMatch(/^u_[\w-]{27}$/);
-  expect(personId('bob@example.com', 's')).toBe(hashed);
-  expect(personId('bob@example.com', 'other')).not.toBe(hashed);
-  expect(personId('amy@example.com', 's')).not.toBe(hashed);
-  expect(personId('x'.repeat(MAX_ID + 1), 's')).not.toBe(personId('x'.repeat(MAX_ID + 2), 's'));
-  expect(personId(hashed, 's')).toBe(hashed);
-});
-
-test('the secret is made once, also by several starts at once, and only its owner can read it', async () => {
-  const home = await mkdtemp(join(tmpdir(), 'pawl-secret-'));
-  try {
-    const secrets = await Promise.all([loadSecret(home), loadSecret(home), loadSecret(home)]);
-    expect(new Set(secrets).size).toBe(1);
-    expect(secrets[0]).toHaveLength(43);
-    expect((await stat(join(home, 'secret'))).mode & 0o777).toBe(0o600);
-  } finally {
-    await rm(home, { recursive: true });
+test('a user becomes a keyed hash whatever the id looks like: stable, and different under another secret', () => {
+  for (const raw of ['u-17', 'bob@example.com', '+82 10-1234-5678', 'x'.repeat(5000), hashedId('bob', 's')]) {
+    const hashed = hashedId(raw, 's');
+    expect(hashed).toMatch(/^u_[\w-]{27}$/);
+    expect(hashed).not.toBe(raw);
+    expect(hashedId(raw, 's')).toBe(hashed);
+    expect(hashedId(raw, 'other')).not.toBe(hashed);
   }
+  expect(hashedId('u-17', 's')).not.toBe(hashedId('u-18', 's'));
+});
+
+test('a trajectory or business key stays readable unless it is personal data or too long', () => {
+  expect(readableId('order:1234', 's')).toBe('order:1234');
+  expect(readableId('x'.repeat(MAX_ID), 's')).toHaveLength(MAX_ID);
+  expect(readableId('mail:bob@example.com', 's')).toBe(hashedId('mail:bob@example.com', 's'));
+  expect(readableId('x'.repeat(MAX_ID + 1), 's')).not.toBe(readableId('x'.repeat(MAX_ID + 2), 's'));
+});
+
+test('whoever looks for a user may type the id that the agent sends, or the hash that a list showed', () => {
+  const hashed = hashedId('u-17', 's');
+  expect(typedUser('u-17', 's')).toBe(hashed);
+  expect(typedUser(hashed, 's')).toBe(hashed);
 });

@@ -4,11 +4,13 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { StoreError } from '../errors.ts';
 import { entryId, entryOf } from './fixtures/file-sink.ts';
-import { type Journal, openJournal, segmentPath } from './journal.ts';
+import { type Journal, openJournal } from './journal.ts';
 import { encodeLine, type Line } from './line.ts';
-import { type Damaged, type Pump, type PumpOptions, rest, startPump } from './pump.ts';
+import { type Pump, type PumpOptions, rest, startPump } from './pump.ts';
+import { segmentPath } from './segments.ts';
 import type { JournalEntry } from './signal.ts';
 import type { Sink } from './sink.ts';
+import type { Damaged } from './unread.ts';
 
 let folder: string;
 let journal: Journal;
@@ -49,6 +51,7 @@ class MemorySink implements Sink {
     return { refused: refused.map((line) => ({ line, error: 'not acceptable' })) };
   }
   async close() {}
+  destroy() {}
   keys(): string[] {
     return [...this.rows.keys()].map((key) => key.split(' ')[0] as string);
   }

@@ -3,12 +3,10 @@
  * message at a time, gives way between exchanges so that disk and database work goes on, and reports progress back every
  * few milliseconds. Started by recorder.ts through recorder-boot.js; nothing else imports it.
  */
-import { readFile } from 'node:fs/promises';
-import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
-import { type Exchange, exchangeBytes, type Row, unpackRow } from './exchange.ts';
-import { type Appended, type Journal, openJournal, segmentPath } from './journal.ts';
+import { type Exchange, exchangeBytes, unpackExchanges } from './exchange.ts';
+import { type Appended, type Journal, openJournal } from './journal.ts';
 import { scanRecords } from './journal-record.ts';
 import { encodeLine, readLine } from './line.ts';
 import { makeAttachment, makeSignal, makeTurn } from './make-turn.ts';
@@ -22,32 +20,32 @@ import {
   type WorkerCounts,
   type WorkerData,
 } from './recorder.ts';
+import { openSegment } from './segments.ts';
 import type { JournalEntry } from './signal.ts';
 import type { OpenSink, Sink } from './sink.ts';
 import { createThreader, type ThreadPoint } from './thread.ts';
 import type { Turn } from './turn.ts';
 import { uuidv7 } from './uuid.ts';
+import { createYielding } from './yielding.ts';
 
 /** How long the event loop may be held by parsing before disk and database get their turn. */
 const SLICE_MS = 5;
+/** Also a sign of life. */
 const REPORT_MS = 250;
-/** Answering comes first: where processors are short, recording waits in its queue. */
-const NICENESS = 10;
 /** Acknowledgements wait this long for company: each one interrupts the thread that answers requests. */
 const ACKNOWLEDGE_MS = 10;
 const THREAD_MEMORY_MS = 60 * 60 * 1000;
-/** How long the first exchanges wait for the database's memory of conversations before they are placed without it. */
+/** How long a start waits for the database's memory of conversations before exchanges are placed without it. */
 const SEED_MS = 1000;
 /** Journal read back at a start so that conversations under way are recognised. */
-const SEED_SEGMENTS = 2;
+const SEED_BYTES = 32 * 1024 * 1024;
+/** Of closing's time, how long it waits for exchanges that are still being journalled. */
+const QUIET_MS = 8000;
 
 const options = workerData as WorkerData;
 const port = parentPort;
 if (port === null) throw new Error('recorder-worker.ts runs as a worker thread of recorder.ts, not by itself.');
 const post = (message: FromWorker) => port.postMessage(message);
-
-// On Linux priority belongs to the thread; elsewhere it would slow the whole process.
-if (process.platform === 'linux') setPriority(NICENESS);
 
 const journal = await openJournal({
   folder: join(options.home, 'journal'),
@@ -55,12 +53,9 @@ const journal = await openJournal({
   ...(options.segmentBytes === null ? {} : { segmentBytes: options.segmentBytes }),
 });
 let seeded = () => {};
-const threadsKnown = Promise.race([
-  new Promise<void>((resolve) => {
-    seeded = resolve;
-  }),
-  new Promise<void>((resolve) => setTimeout(resolve, SEED_MS).unref()),
-]);
+const threadsKnown = new Promise<void>((resolve) => {
+  seeded = resolve;
+});
 const threader = createThreader({ secret: options.secret, idleMs: THREAD_MEMORY_MS });
 threader.seed(await recentThreads(journal));
 
@@ -72,23 +67,27 @@ const pump = await startPump({
   onProblem: problem,
 });
 
+const found = [...journal.strange, ...(pump.found === null ? [] : [pump.found])];
+for (const odd of found) problem(odd);
+
 const dropped = { ...noCounts().dropped };
 const redactions: Record<string, number> = {};
 let journalled = 0;
 let tokensDropped = 0;
 let contentDropped = 0;
+let unfit = 0;
 
 const inbox: Exchange[] = [];
 let working = false;
+let taken = 0;
 let unfinished = 0; // appends and exchanges not settled yet
 const finishedSince = { exchanges: 0, bytes: 0 };
 let reporting = false;
-let lastReport = '';
 
 port.on('message', (message: ToWorker) => {
   switch (message.kind) {
     case 'exchanges':
-      for (const exchange of unpack(message.rows, message.bytes)) inbox.push(exchange);
+      for (const exchange of unpackExchanges(message.rows, message.bytes)) inbox.push(exchange);
       if (!working) {
         working = true;
         void work();
@@ -110,23 +109,16 @@ port.on('message', (message: ToWorker) => {
       message satisfies never;
   }
 });
+const yielding = createYielding();
 const timer = setInterval(() => {
-  const now = JSON.stringify(counts());
-  if (now !== lastReport) report();
+  yielding.look(taken, Date.now());
+  report();
 }, REPORT_MS);
+// Waited for before the first exchange comes, not by it: what waits here would be lost with the process.
+await Promise.race([threadsKnown, new Promise<void>((resolve) => setTimeout(resolve, SEED_MS).unref())]);
 post({ kind: 'ready' });
 
-function* unpack(rows: string, bytes: ArrayBuffer): Generator<Exchange> {
-  let at = 0;
-  for (const row of JSON.parse(rows) as Row[]) {
-    const exchange = unpackRow(row, bytes, at);
-    at += exchangeBytes(exchange);
-    yield exchange;
-  }
-}
-
 async function work(): Promise<void> {
-  await threadsKnown;
   let since = performance.now();
   for (let next = 0; next < inbox.length; ) {
     take(inbox[next++] as Exchange);
@@ -142,6 +134,7 @@ async function work(): Promise<void> {
 }
 
 function take(exchange: Exchange): void {
+  taken++;
   const bytes = exchangeBytes(exchange);
   let payload: string;
   try {
@@ -149,6 +142,7 @@ function take(exchange: Exchange): void {
     for (const [kind, n] of Object.entries(made.turn.redactions)) redactions[kind] = (redactions[kind] ?? 0) + n;
     if (made.tokensDropped) tokensDropped++;
     if (made.contentDropped) contentDropped++;
+    unfit += made.unfit;
     payload = encodeLine({ kind: 'turn', turn: made.turn });
   } catch (error) {
     // No content in the message: it has not been redacted.
@@ -222,15 +216,29 @@ function turnIn(payload: Buffer): Turn | null {
 async function recentThreads(from: Journal): Promise<ThreadPoint[]> {
   const points: ThreadPoint[] = [];
   const since = Date.now() - THREAD_MEMORY_MS;
-  for (const { segment } of from.segments().slice(-SEED_SEGMENTS)) {
-    for (const { payload } of scanRecords(await readFile(segmentPath(from.folder, segment)), true).records) {
+  let left = SEED_BYTES;
+  for (const { segment, bytes } of from.segments().reverse()) {
+    if (left <= 0) break;
+    const start = Math.max(0, bytes - left);
+    left -= bytes;
+    for (const { payload } of scanRecords(await readBytes(from.folder, segment, start, bytes), 0).records) {
       const turn = turnIn(payload);
-      if (turn === null || turn.threadKey === null) continue;
+      if (turn === null || turn.threadKey === null || turn.status !== 'ok') continue;
       const at = turn.startedAt + turn.latencyMs;
       if (at >= since) points.push({ threadKey: turn.threadKey, trajectory: turn.trajectory, at });
     }
   }
-  return points;
+  return points.sort((a, b) => a.at - b.at);
+}
+
+async function readBytes(folder: string, segment: number, start: number, end: number): Promise<Buffer> {
+  const file = await openSegment(folder, segment);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(end - start), 0, end - start, start);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
 }
 
 async function quiet(timeoutMs: number): Promise<boolean> {
@@ -245,7 +253,7 @@ async function drain(timeoutMs: number): Promise<boolean> {
 }
 
 async function close(): Promise<void> {
-  await quiet(Number.POSITIVE_INFINITY);
+  await quiet(QUIET_MS);
   await pump.stop();
   await journal.close();
   clearInterval(timer);
@@ -264,9 +272,7 @@ function reportSoon(): void {
 }
 
 function report(): void {
-  const now = counts();
-  lastReport = JSON.stringify(now);
-  post({ kind: 'progress', exchanges: finishedSince.exchanges, bytes: finishedSince.bytes, counts: now });
+  post({ kind: 'progress', exchanges: finishedSince.exchanges, bytes: finishedSince.bytes, counts: counts() });
   finishedSince.exchanges = 0;
   finishedSince.bytes = 0;
 }
@@ -281,11 +287,13 @@ function counts(): WorkerCounts {
     redactions,
     tokensDropped,
     contentDropped,
+    unfit,
     corrupt,
     refused,
     sinkLagMs: lagMs,
     sinkUp: up,
     diskOk: journal.healthy(),
+    found,
   };
 }
 

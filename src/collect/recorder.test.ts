@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bytes, chat, exchange } from './fixtures/exchange.ts';
 import { stored } from './fixtures/file-sink.ts';
-import { segmentPath } from './journal.ts';
 import { encodeRecord } from './journal-record.ts';
 import { type Recorder, type RecorderOptions, startRecorder } from './recorder.ts';
+import { segmentPath } from './segments.ts';
 import type { Signal } from './signal.ts';
 import { uuidv7 } from './uuid.ts';
 
@@ -14,7 +14,7 @@ let home: string;
 let recorder: Recorder | null;
 const sinkModule = new URL('./fixtures/file-sink.ts', import.meta.url).href;
 const start = async (options: Partial<RecorderOptions> = {}) => {
-  recorder = await startRecorder({ home, databaseUrl: null, sinkModule, ...options });
+  recorder = await startRecorder({ home, databaseUrl: null, secret: 's'.repeat(32), sinkModule, ...options });
   return recorder;
 };
 beforeEach(async () => {
@@ -41,6 +41,7 @@ function feedback(fields: Partial<Signal> = {}): Signal {
     value: 1,
     unit: null,
     user: 'alice',
+    key: null,
     comment: null,
     correction: null,
     at: 1,

@@ -1,21 +1,20 @@
 /**
  * The main thread's side of recording: takes finished exchanges without ever waiting, copies their bytes once into one
  * buffer, and hands that over to the worker thread (recorder-worker.ts), which does all the work. The queue between
- * the two is bounded by count and by bytes; over it the newest exchange is dropped and counted. A worker that dies is
- * started again; what it had not acknowledged is counted as lost.
+ * the two is bounded by count and by bytes; over it the newest exchange is dropped and counted. A worker that dies or
+ * hangs is replaced (recorder-thread.ts); what it had not acknowledged is counted as lost.
  *
  * Bytes are copied, never transferred as they are: network buffers are slices of larger ones that others still use.
  */
-import { Worker } from 'node:worker_threads';
-import { type Exchange, exchangeBytes, packRow, type Row } from './exchange.ts';
-import { loadSecret } from './person.ts';
+import { type Exchange, exchangeBytes, packExchanges } from './exchange.ts';
+import { keepThread, type LostReason } from './recorder-thread.ts';
 import type { JournalEntry } from './signal.ts';
 
 export type SignalEntry = Exclude<JournalEntry, { kind: 'turn' }>;
 /** `failed`: the disk did not take it, or the worker died first. */
 export type Signalled = 'journalled' | 'full' | 'failed';
 
-export const dropReasons = ['queue-full', 'journal-full', 'disk', 'broken', 'crash', 'closed'] as const;
+export const dropReasons = ['queue-full', 'journal-full', 'disk', 'broken', 'crash', 'hang', 'closed'] as const;
 export type DropReason = (typeof dropReasons)[number];
 
 export type RecorderStats = {
@@ -31,8 +30,10 @@ export type RecorderStats = {
   readonly redactions: Readonly<Record<string, number>>;
   /** Turns whose exact token ids were left out because their text was redacted. */
   readonly tokensDropped: number;
-  /** Turns kept without content because redaction failed. */
+  /** Turns kept without content because redaction failed or would have taken too long. */
   readonly contentDropped: number;
+  /** Values that no column holds and fields too large to be read back: made fit or left out of their turns. */
+  readonly unfit: number;
   /** Damaged places skipped in the journal. */
   readonly corrupt: number;
   /** Entries the database refused for good (journal/rejected.jsonl). */
@@ -41,6 +42,8 @@ export type RecorderStats = {
   readonly sinkLagMs: number;
   readonly sinkUp: boolean;
   readonly diskOk: boolean;
+  /** What was odd about the journal at the start, and what was done about it, a sentence each. */
+  readonly found: readonly string[];
 };
 
 export type Recorder = {
@@ -58,6 +61,8 @@ export type Recorder = {
 export type RecorderOptions = {
   readonly home: string;
   readonly databaseUrl: string | null;
+  /** What user ids are hashed with (store/secret.ts). */
+  readonly secret: string;
   /** Most exchanges waiting for the worker, and most bytes of them. */
   readonly queueLength?: number;
   readonly queueBytes?: number;
@@ -66,6 +71,8 @@ export type RecorderOptions = {
   readonly segmentBytes?: number;
   /** URL of a module that exports `openSink` (sink.ts). */
   readonly sinkModule?: string;
+  /** How long the worker may be without a word before it is replaced. */
+  readonly hangMs?: number;
   readonly log?: { warn(details: object, message: string): void };
 };
 
@@ -97,7 +104,8 @@ export type FromWorker =
 /** Exchanges are handed over together, after this long or once this much has come together: waking a thread costs. */
 const HAND_OVER_MS = 5;
 const HAND_OVER_BYTES = 1024 * 1024;
-const CLOSE_MS = 15_000;
+/** Far longer than any work a healthy worker does in one go, also on a machine that is short of processors. */
+const HANG_MS = 20_000;
 
 export async function startRecorder(options: RecorderOptions): Promise<Recorder> {
   const queueLength = options.queueLength ?? 20_000;
@@ -105,128 +113,89 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
   const workerData: WorkerData = {
     home: options.home,
     databaseUrl: options.databaseUrl,
-    secret: await loadSecret(options.home),
+    secret: options.secret,
     journalBytes: options.journalBytes ?? null,
     segmentBytes: options.segmentBytes ?? null,
     sinkModule: options.sinkModule ?? new URL('../store/sink.ts', import.meta.url).href,
   };
 
-  let worker: Worker | null = null;
   let pending: Exchange[] = []; // not handed over yet
   let pendingBytes = 0;
   let timer: NodeJS.Timeout | undefined;
   const sent = { exchanges: 0, bytes: 0 }; // handed over, not acknowledged
   let counts = noCounts();
-  let before = noCounts(); // what workers that died had counted
+  let before = noCounts(); // what workers that are gone had counted
   const lost: Partial<Record<DropReason, number>> = {};
-  let restarts = 0;
-  let backoffMs = 100;
   let closing = false;
   let nextTicket = 1;
-  const tickets = new Map<number, (message: FromWorker | null) => void>(); // null: the worker died
+  const tickets = new Map<number, (message: FromWorker | null) => void>(); // null: the worker is gone
 
   const drop = (reason: DropReason, n = 1) => {
     lost[reason] = (lost[reason] ?? 0) + n;
   };
 
+  function onMessage(message: FromWorker): void {
+    switch (message.kind) {
+      case 'progress':
+        sent.exchanges -= message.exchanges;
+        sent.bytes -= message.bytes;
+        counts = message.counts;
+        break;
+      case 'signalled':
+      case 'drained':
+        tickets.get(message.ticket)?.(message);
+        tickets.delete(message.ticket);
+        break;
+      case 'problem':
+        options.log?.warn({}, message.message);
+        break;
+      case 'ready':
+      case 'closed':
+        break;
+      default:
+        message satisfies never;
+    }
+  }
+
+  function onLost(reason: LostReason): void {
+    before = addCounts(before, counts);
+    counts = { ...noCounts(), sinkUp: counts.sinkUp, journalBytes: counts.journalBytes, found: counts.found };
+    drop(reason, sent.exchanges);
+    sent.exchanges = 0;
+    sent.bytes = 0;
+    for (const settle of tickets.values()) settle(null);
+    tickets.clear();
+  }
+
+  const thread = await keepThread({
+    data: workerData,
+    onReady: handOver,
+    onMessage,
+    onLost,
+    warn: (details, message) => options.log?.warn(details, message),
+    hangMs: options.hangMs ?? HANG_MS,
+  });
+
   function handOver(): void {
     clearTimeout(timer);
     timer = undefined;
-    if (worker === null || pending.length === 0) return;
-    const bytes = new ArrayBuffer(pendingBytes);
-    const target = new Uint8Array(bytes);
-    let at = 0;
-    const rows: Row[] = [];
-    for (const exchange of pending) {
-      target.set(exchange.requestBody, at);
-      at += exchange.requestBody.byteLength;
-      const answer = at;
-      for (const chunk of exchange.responseChunks) {
-        target.set(chunk, at);
-        at += chunk.byteLength;
-      }
-      rows.push(packRow(exchange, at - answer));
-    }
-    // JSON costs a third of what structured clone takes for these small values.
-    worker.postMessage({ kind: 'exchanges', rows: JSON.stringify(rows), bytes } satisfies ToWorker, [bytes]);
+    if (pending.length === 0 || !thread.isReady()) return;
+    const { rows, bytes } = packExchanges(pending, pendingBytes);
+    thread.post({ kind: 'exchanges', rows, bytes }, [bytes]);
     sent.exchanges += pending.length;
     sent.bytes += pendingBytes;
     pending = [];
     pendingBytes = 0;
   }
 
-  /** Resolves once the worker can take exchanges. */
-  function begin(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const started = new Worker(new URL('./recorder-boot.js', import.meta.url), { workerData, name: 'recorder' });
-      let failure: unknown = null;
-      started.on('message', (message: FromWorker) => {
-        switch (message.kind) {
-          case 'ready':
-            worker = started;
-            backoffMs = 100;
-            handOver();
-            resolve();
-            break;
-          case 'progress':
-            sent.exchanges -= message.exchanges;
-            sent.bytes -= message.bytes;
-            counts = message.counts;
-            break;
-          case 'signalled':
-          case 'drained':
-            tickets.get(message.ticket)?.(message);
-            tickets.delete(message.ticket);
-            break;
-          case 'problem':
-            options.log?.warn({}, message.message);
-            break;
-          case 'closed':
-            break;
-          default:
-            message satisfies never;
-        }
-      });
-      started.on('error', (error) => {
-        failure = error;
-      });
-      started.on('exit', (code) => {
-        const first = worker === null && restarts === 0;
-        worker = null;
-        before = addCounts(before, counts);
-        counts = { ...noCounts(), sinkUp: counts.sinkUp, journalBytes: counts.journalBytes };
-        drop(closing ? 'closed' : 'crash', sent.exchanges);
-        sent.exchanges = 0;
-        sent.bytes = 0;
-        for (const settle of tickets.values()) settle(null);
-        tickets.clear();
-        if (closing) return;
-        const reason = failure ?? `exit code ${code}`;
-        if (first) {
-          reject(new Error(`The recorder could not start: ${String(reason)}.`, { cause: failure }));
-          return;
-        }
-        restarts++;
-        options.log?.warn({ err: failure }, `The recorder stopped (${String(reason)}); it is started again.`);
-        setTimeout(() => {
-          // A start that fails comes back here through its own exit.
-          if (!closing) begin().catch(() => {});
-        }, backoffMs).unref();
-        backoffMs = Math.min(5000, backoffMs * 2);
-      });
-    });
-  }
-
   function ask(make: (ticket: number) => ToWorker): Promise<FromWorker | null> {
-    if (worker === null || closing) return Promise.resolve(null);
+    if (closing || !thread.isReady()) return Promise.resolve(null);
     const ticket = nextTicket++;
     return new Promise((resolve) => {
       tickets.set(ticket, resolve);
-      worker?.postMessage(make(ticket));
+      thread.post(make(ticket));
     });
   }
-
-  await begin();
 
   return {
     record(exchange) {
@@ -260,11 +229,12 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
         dropped,
         queueDepth: sent.exchanges + pending.length,
         queueBytes: sent.bytes + pendingBytes,
-        restarts,
+        restarts: thread.restarts(),
         sinkLagMs: counts.sinkLagMs,
         sinkUp: counts.sinkUp,
         diskOk: counts.diskOk,
         journalBytes: counts.journalBytes,
+        found: counts.found,
       };
     },
 
@@ -281,14 +251,7 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
       drop('closed', pending.length);
       pending = [];
       pendingBytes = 0;
-      const last = worker as Worker | null;
-      if (last === null) return;
-      const exited = new Promise<void>((resolve) => last.once('exit', () => resolve()));
-      last.postMessage({ kind: 'close' } satisfies ToWorker);
-      // A database that hangs must not keep the process: what is journalled is safe.
-      const limit = setTimeout(() => void last.terminate(), CLOSE_MS);
-      await exited;
-      clearTimeout(limit);
+      await thread.close();
     },
   };
 }
@@ -302,11 +265,13 @@ export function noCounts(): WorkerCounts {
     redactions: {},
     tokensDropped: 0,
     contentDropped: 0,
+    unfit: 0,
     corrupt: 0,
     refused: 0,
     sinkLagMs: 0,
     sinkUp: true,
     diskOk: true,
+    found: [],
   };
 }
 
@@ -323,6 +288,7 @@ function addCounts(a: WorkerCounts, b: WorkerCounts): WorkerCounts {
     redactions,
     tokensDropped: a.tokensDropped + b.tokensDropped,
     contentDropped: a.contentDropped + b.contentDropped,
+    unfit: a.unfit + b.unfit,
     corrupt: a.corrupt + b.corrupt,
     refused: a.refused + b.refused,
   };

@@ -2,6 +2,11 @@
  * Evidence about a trajectory or a turn that comes from outside the call itself: a user's feedback now, a measured
  * production outcome perhaps days later, perhaps before the trajectory it is about has been recorded.
  */
+
+/** When the first thing that Pawl could be told of happened, and how far ahead of ours a sender's clock may be. */
+export const earliestTime = Date.UTC(2000, 0, 1);
+export const clockErrorMs = 24 * 3_600_000;
+
 export type SignalTarget =
   | { readonly kind: 'turn'; readonly id: string }
   | { readonly kind: 'trajectory'; readonly id: string }
@@ -21,6 +26,8 @@ export type Signal = {
   readonly value: number | null;
   readonly unit: string | null;
   readonly user: string | null;
+  /** Id of the client key it came with; null: from before this was kept. */
+  readonly key: string | null;
   readonly comment: string | null;
   /** What the answer should have been, said by a user or an expert. */
   readonly correction: string | null;

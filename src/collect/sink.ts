@@ -13,9 +13,12 @@ export type SinkResult = {
 export type Sink = {
   /** Commits, or throws. A thrown error with `retryable: false` says that this batch will never be accepted. */
   write(lines: readonly Line[]): Promise<SinkResult>;
-  /** The newest turns' thread keys since a time, oldest first, so that inference survives a restart. */
+  /** The newest whole answers' thread keys since a time, oldest first, so that inference survives a restart. */
   threads?(since: number): Promise<readonly ThreadPoint[]>;
+  /** Within a few seconds, whatever the database does. */
   close(): Promise<void>;
+  /** Gives the connections up without a word to the database: they have fallen silent. A write under way fails. */
+  destroy(): void;
 };
 
 export type SinkOptions = { readonly home: string; readonly databaseUrl: string | null };

@@ -18,15 +18,16 @@ export function parseSse(text: string): SseText {
   let name = '';
   let data: string[] = [];
   let at = 0;
-  let cr = text.indexOf('\r'); // the next one at or after `at`; looked up again only once passed, to stay linear
+  // The next of each at or after `at`; looked up again only once passed, to stay linear whatever the text.
+  let cr = text.indexOf('\r');
+  let lf = text.indexOf('\n');
+  let colon = text.indexOf(':');
   while (at < text.length) {
-    let end = text.indexOf('\n', at);
-    let next = end + 1;
-    if (end < 0) {
-      end = text.length;
-      next = end;
-    }
+    if (lf >= 0 && lf < at) lf = text.indexOf('\n', at);
     if (cr >= 0 && cr < at) cr = text.indexOf('\r', at);
+    if (colon >= 0 && colon < at) colon = text.indexOf(':', at);
+    let end = lf >= 0 ? lf : text.length;
+    let next = lf >= 0 ? lf + 1 : end;
     if (cr >= 0 && cr < end) {
       end = cr;
       next = text.charCodeAt(cr + 1) === 10 ? cr + 2 : cr + 1;
@@ -38,7 +39,6 @@ export function parseSse(text: string): SseText {
     } else if (text.startsWith('data:', at)) {
       data.push(text.slice(text.charCodeAt(at + 5) === 32 ? at + 6 : at + 5, end));
     } else if (text.charCodeAt(at) !== 58 /* a comment */) {
-      const colon = text.indexOf(':', at);
       const field = text.slice(at, colon >= 0 && colon < end ? colon : end);
       if (field === 'event') name = text.slice(Math.min(colon + 1, end), end).trim();
       else if (field !== 'id' && field !== 'retry' && field !== 'data') strange++;

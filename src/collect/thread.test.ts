@@ -121,12 +121,37 @@ describe('inferring the trajectory', () => {
     expect(d.say(next, '1 again')).toBe('t2');
   });
 
-  test('two conversations that are equal so far are continued one each', () => {
+  test('strangers who say the same and get the same answer are never joined', () => {
     const d = desk();
     expect([d.say([user('Hi')], 'Hello'), d.say([user('Hi')], 'Hello')]).toEqual(['t1', 't2']);
     const history = [user('Hi'), assistant('Hello')];
-    expect([d.say([...history, user('a')], 'A'), d.say([...history, user('b')], 'B')]).toEqual(['t1', 't2']);
-    expect(d.say([...history, user('c')], 'C')).toBe('t3');
+    expect(d.say([...history, user('second')], 'x')).toBe('t3');
+    expect(d.say([...history, user('second'), assistant('x'), user('third')], 'y')).toBe('t3');
+    expect(d.say([...history, user('other')], 'z')).toBe('t4');
+  });
+
+  test('nor when one of them went on before the other came', () => {
+    const d = desk();
+    const history = [user('Hi'), assistant('Hello')];
+    expect(d.say([user('Hi')], 'Hello')).toBe('t1');
+    expect(d.say([...history, user('One')], '1')).toBe('t1');
+    expect(d.say([user('Hi')], 'Hello')).toBe('t2'); // somebody else
+    expect(d.say([...history, user('Two')], '2')).toBe('t3'); // the first, editing, or the second, going on
+  });
+
+  test('of equal conversations of one user the most recent is continued, then the one before', () => {
+    const d = desk();
+    const say = (messages: object[], text: string) => d.say(messages, text, { user: 'ann' });
+    expect([say([user('Hi')], 'Hello'), say([user('Hi')], 'Hello')]).toEqual(['t1', 't2']);
+    const history = [user('Hi'), assistant('Hello')];
+    expect([say([...history, user('a')], 'A'), say([...history, user('b')], 'B')]).toEqual(['t2', 't1']);
+    expect(say([...history, user('c')], 'C')).toBe('t3');
+  });
+
+  test('the most recent is still found among more equal ones than are remembered', () => {
+    const d = desk();
+    for (let i = 0; i < 100; i++) d.say([user('Hi')], 'Hello', { user: 'ann' });
+    expect(d.say([user('Hi'), assistant('Hello'), user('x')], 'y', { user: 'ann' })).toBe('t100');
   });
 
   test('a turn that was lost in between does not break the trajectory', () => {
@@ -193,6 +218,39 @@ describe('what is remembered', () => {
     );
     expect(after.say([...next, assistant('y'), user('z')], 'end')).toBe('t1');
     expect(after.say([user('Hi'), assistant('Hello'), user('other')], 'branch')).toBe('later1');
+  });
+
+  const point = ({ threadKey, trajectory }: ReturnType<Threader['place']>, at: number) => ({
+    threadKey: threadKey as string,
+    trajectory,
+    at,
+  });
+
+  test('strangers stay apart after a restart, and one user’s most recent conversation goes on', () => {
+    const before = desk();
+    const hi = (of: string | null) => before.place([user('Hi')], [answer(assistant('Hello'))], { user: of });
+    const seeds = [hi(null), hi(null), hi('ann'), hi('ann')].map(point);
+    const after = desk({}, 'later');
+    after.threader.seed([...seeds.slice(2), ...seeds.slice(0, 2)]); // of the journal, then of the database
+    const next = [user('Hi'), assistant('Hello'), user('x')];
+    expect(after.say(next, 'y')).toBe('later1');
+    expect(after.say(next, 'y', { user: 'ann' })).toBe('t4');
+    expect(after.say(next, 'y', { user: 'ann' })).toBe('t3');
+  });
+
+  test('a database that is behind the journal does not open again what was continued', () => {
+    const before = desk();
+    const history = [user('Hi'), assistant('Hello')];
+    const first = point(before.place([user('Hi')], [answer(assistant('Hello'))]), 1);
+    const second = point(before.place([...history, user('x')], [answer(assistant('y'))]), 2);
+    const after = desk({}, 'later');
+    after.threader.seed([first, second]);
+    after.threader.seed([first]);
+    after.wait(10);
+    expect(after.say([...history, user('branch')], 'b')).toBe('later1');
+    expect(after.say([...history, user('x'), assistant('y'), user('z')], 'end')).toBe('t1');
+    after.threader.seed([first, second]); // nor what was continued since
+    expect(after.say([...history, user('x'), assistant('y'), user('again')], 'b')).toBe('later2');
   });
 
   test('keys do not give the words away: another secret gives other keys', () => {

@@ -2,14 +2,17 @@
  * Which trajectory a turn belongs to when the caller did not say: the one whose messages plus answer the new request
  * begins with. Every message is folded into a hash chain, so "begins with" is one map lookup per earlier answer.
  *
- * A point is the end of an answer, waiting to be continued. States of a point: open (an answer ended here) → continued
- * (a turn that got an answer of its own began here). The longest known prefix decides:
- *   open       the turn joins that trajectory, and the point is continued;
- *   continued  the turn is a branch (an edited message, a regenerated answer further up): a new trajectory;
- *   none       a new conversation: a new trajectory.
+ * A point is the end of an answer, waiting to be continued. Conversations that are equal word for word so far reach the same
+ * point; each is open there (its answer ended here) until it is continued (a turn that got an answer of its own began here).
+ * The longest known prefix decides:
+ *   nobody is open   the turn is a branch (an edited message, a regenerated answer further up): a new trajectory;
+ *   one was ever here, and is open   the turn joins it, and it is continued;
+ *   several were here, of one user   the turn joins the open one whose answer is the most recent: it is the same person;
+ *   several were here, of nobody known   two strangers may have said "hi" and got the same answer, and nothing tells which of
+ *                    them goes on: a new trajectory, so that one never lands in the other's;
+ *   no such point    a new conversation: a new trajectory.
  * A turn without a whole answer (an error, a broken stream) joins but leaves the point open, so the caller's retry lands
- * in the same trajectory. Any of `n` choices may be the one continued. Two conversations that are equal word for word
- * share a key; their points queue under it and are handed out oldest first: nothing tells them apart.
+ * in the same trajectory. Any of `n` choices may be the one continued.
  *
  * Instructions (system, developer) often hold the time or other things that change from call to call. They are hashed
  * apart: of the longest prefix, the point under the same instructions is meant, and any other only if there is none.
@@ -30,7 +33,7 @@ export type ThreadPoint = { readonly threadKey: string; readonly trajectory: str
 export type Threader = {
   /** Decides and remembers. `at` is the time now, `newId` is used when a new trajectory begins. */
   place(turn: ThreadedTurn, at: number, newId: () => string): { trajectory: string; threadKey: string | null };
-  /** Points of earlier processes, oldest first; of each trajectory only the latest is open. */
+  /** Points of earlier processes, oldest first; of each trajectory only the latest that is known at all is open. */
   seed(points: readonly ThreadPoint[]): void;
   size(): number;
 };
@@ -52,32 +55,39 @@ export type ThreaderOptions = {
   readonly idleMs?: number;
 };
 
-type Point = { open: string[]; at: number };
-/** Equal conversations waiting under one key; more than this many are not told apart any further. */
+type Reached = { readonly trajectory: string; at: number; open: boolean };
+type Point = { reached: Reached[]; at: number };
+/** Equal conversations remembered under one key; of more than this many the oldest is forgotten. */
 const MAX_EQUAL = 64;
 
 export function createThreader(options: ThreaderOptions): Threader {
   const idleMs = options.idleMs ?? 60 * 60 * 1000;
-  const points = createRecent<Point>(options.maxPoints ?? 40_000);
+  const maxPoints = options.maxPoints ?? 40_000;
+  const points = createRecent<Point>(maxPoints);
+  /** Where each trajectory is: what a seed says of an earlier point is old news. */
+  const latest = createRecent<{ readonly threadKey: string; readonly at: number }>(maxPoints);
   let agedAt = 0;
 
-  function touch(key: string, at: number): Point {
-    const point = points.get(key) ?? { open: [], at };
+  /** `known`: the trajectory may have reached this point already. */
+  function reach(key: string, { trajectory, at, open }: Reached, known: boolean): void {
+    const point = points.get(key) ?? { reached: [], at };
     points.set(key, point);
-    point.at = at;
-    return point;
-  }
-
-  /** `known`: the trajectory may wait at this point already. */
-  function opened(key: string, trajectory: string, at: number, known: boolean): void {
-    const { open } = touch(key, at);
-    if (open.length < MAX_EQUAL && !(known && open.includes(trajectory))) open.push(trajectory);
+    point.at = Math.max(point.at, at);
+    const before = known ? point.reached.find((one) => one.trajectory === trajectory) : undefined;
+    if (before !== undefined) {
+      before.at = Math.max(before.at, at);
+      before.open = open;
+      return;
+    }
+    point.reached.push({ trajectory, at, open });
+    if (point.reached.length > MAX_EQUAL) point.reached.shift();
   }
 
   return {
     place(turn, at, newId) {
       if (at - agedAt > idleMs) {
         points.age();
+        latest.age();
         agedAt = at;
       }
       if (!Array.isArray(turn.messages) || turn.messages.length === 0) {
@@ -89,48 +99,62 @@ export function createThreader(options: ThreaderOptions): Threader {
       let found: Point[] = []; // the point under the same instructions first, if there is one
       for (const message of turn.messages) {
         if (isInstruction(message)) {
-          instructions += normalise(message);
+          instructions = digest(instructions + normalise(message));
           system = ''; // to be made when it is needed
           continue;
         }
-        said += normalise(message);
         // Only an answer can be a point; the last match is the longest.
-        if (!isObject(message) || message.role !== 'assistant') continue;
-        said = digest(said);
+        if (!isObject(message) || message.role !== 'assistant') {
+          said += normalise(message);
+          continue;
+        }
+        said = linkOf(digest(said), message);
         system ||= digestOf(instructions);
         const live = threadKeys(said, system)
           .map((key) => points.get(key))
           .filter((point) => point !== undefined && at - point.at <= idleMs) as Point[];
         if (live.length > 0) found = live;
       }
-      const joined = turn.explicit ?? found[0]?.open[0];
+      const joined = turn.explicit ?? continuedBy(turn.user, found[0]?.reached ?? []);
       const trajectory = joined ?? newId();
       system ||= digestOf(instructions);
-      const keys = turn.choices.map((choice) => threadKeys(digest(said + normalise(choice.message)), system));
-      if (keys.length > 0) {
-        if (turn.complete) for (const point of found) point.open = point.open.filter((id) => id !== trajectory);
-        for (const key of new Set(keys.flat())) opened(key, trajectory, at, joined !== undefined);
+      const asked = turn.choices.length === 0 ? '' : digest(said); // once: what was said may be long, the choices many
+      const keys = turn.choices.map((choice) => threadKeys(linkOf(asked, choice.message), system));
+      const threadKey = keys[0]?.join('.') ?? null;
+      if (threadKey !== null && turn.complete) {
+        for (const { reached } of found) for (const one of reached) if (one.trajectory === trajectory) one.open = false;
+        latest.set(trajectory, { threadKey, at });
       }
-      return { trajectory, threadKey: keys[0]?.join('.') ?? null };
+      for (const key of new Set(keys.flat())) reach(key, { trajectory, at, open: true }, joined !== undefined);
+      return { trajectory, threadKey };
     },
     seed(seeds) {
-      const latest = new Map<string, string>();
-      for (const { threadKey, trajectory } of seeds) latest.set(trajectory, threadKey);
+      for (const { threadKey, trajectory, at } of seeds)
+        if (at >= (latest.get(trajectory)?.at ?? 0)) latest.set(trajectory, { threadKey, at });
       for (const { threadKey, trajectory, at } of seeds) {
-        for (const key of threadKey.split('.')) {
-          if (latest.get(trajectory) === threadKey) opened(key, trajectory, at, true);
-          else touch(key, at);
-        }
+        const open = latest.get(trajectory)?.threadKey === threadKey;
+        for (const key of threadKey.split('.')) reach(key, { trajectory, at, open }, true);
       }
     },
     size: points.size,
   };
 }
 
+/** Which of the conversations that reached a point goes on with this turn; undefined: none, or nobody can tell. */
+function continuedBy(user: string | null, reached: readonly Reached[]): string | undefined {
+  if (user === null && reached.length > 1) return undefined;
+  let newest: Reached | undefined;
+  for (const one of reached) if (one.open && (newest === undefined || one.at >= newest.at)) newest = one;
+  return newest?.trajectory;
+}
+
 /** Two names of one point: with the instructions it was reached under, and without (the same if there were none). */
 function threadKeys(link: string, system: string): string[] {
   return system === '' ? [link] : [digest(link + system), link];
 }
+
+/** The link of an answer to what was said before it. */
+const linkOf = (asked: string, answer: unknown): string => digest(asked + normalise(answer));
 
 function isInstruction(message: unknown): boolean {
   return isObject(message) && (message.role === 'system' || message.role === 'developer');

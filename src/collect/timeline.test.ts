@@ -122,6 +122,7 @@ describe('the printed timeline', () => {
     target: { kind: 'turn', id: turn(2, [], null).id },
     kind: 'feedback',
     name: 'vote',
+    key: null,
     value: 0,
     unit: null,
     user: 'u1',

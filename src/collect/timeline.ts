@@ -4,6 +4,7 @@
  * left out). So messages are compared by what they say, and as a multiset: a changed system prompt or a summary in place
  * of old messages shows as itself, not as everything once more. Pure; recorded bodies are untrusted and only read.
  */
+import { chatMessages } from './chat-form.ts';
 import type { Signal } from './signal.ts';
 import type { Choice, Turn } from './turn.ts';
 
@@ -85,8 +86,8 @@ function readMessage(value: unknown, toolNames: ReadonlyMap<string, string> = ne
 
 /** What a request says, whichever endpoint it went to. Learns the names of tools as their calls pass. */
 function requestMessages(turn: Turn, toolNames: Map<string, string>): Message[] {
-  if (turn.endpoint === 'chat')
-    return listOf(turn.request.messages).map((value) => {
+  if (turn.endpoint !== 'completions' && turn.endpoint !== 'embeddings')
+    return listOf(chatMessages(turn)).map((value) => {
       const message = readMessage(value, toolNames);
       for (const call of message.toolCalls) if (call.id !== null) toolNames.set(call.id, call.name);
       return message;

@@ -7,7 +7,9 @@ import type { Origin } from './trajectory.ts';
 /** What became of the call. `disconnected`: the caller went away; `truncated`: the upstream's stream broke off. */
 export type TurnStatus = 'ok' | 'error' | 'disconnected' | 'truncated';
 
-export type Endpoint = 'chat' | 'completions' | 'embeddings';
+/** The wire format: OpenAI's four, and Anthropic's `messages`. */
+export const endpoints = ['chat', 'completions', 'embeddings', 'responses', 'messages'] as const;
+export type Endpoint = (typeof endpoints)[number];
 
 /** One alternative of the answer (`n` > 1 gives several), streamed fragments joined. */
 export type Choice = {

@@ -1,10 +1,11 @@
 /**
- * What a serving Pawl does now and then beside answering: partitions for the days to come, and a row in the database for
- * everything that could not be recorded, so that a loss outlives the process that counted it.
+ * What a serving Pawl does now and then beside answering: partitions for the days to come, an end for signals that are about
+ * nothing, and a row in the database for everything that could not be recorded, so that a loss outlives the process that counted it.
  */
 import { type Loss, recordLoss } from '../store/losses.ts';
 import { daysAhead, ensurePartitions } from '../store/partitions.ts';
 import type { Store } from '../store/postgres.ts';
+import { sweepUnmatched } from '../store/unmatched.ts';
 import type { RecorderStats } from './recorder.ts';
 
 const everyMs = 5_000;
@@ -38,6 +39,7 @@ export function startUpkeep(store: Store, stats: () => RecorderStats, warn: (err
     }
     if (Date.now() - partitionsAt < partitionsEveryMs) return;
     await ensurePartitions(store, daysAhead(Date.now()));
+    await sweepUnmatched(store, new Date());
     partitionsAt = Date.now();
   };
   // A database that is away is tried again at the next look.

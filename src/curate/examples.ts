@@ -1,8 +1,10 @@
 /**
  * A dataset's rows as examples for whoever trains: one per thread. Neutral on purpose: words always, exact tokens where
  * every answer has them. Which of the two a trainer takes is its own business (curate knows no tokenizer); tokens are only
- * right for the model that wrote them.
+ * right for the model that wrote them. Masks are filled here, and nowhere else (fill.ts): no trainer sees one.
  */
+import { isDeepStrictEqual } from 'node:util';
+import { fill } from './fill.ts';
 import type { Row, RowMessage, RowTool, Thread } from './row.ts';
 
 export type ExactTurn = {
@@ -23,7 +25,7 @@ export type CuratedExample = {
   readonly tools: readonly RowTool[];
   /** Which messages the agent wrote, and what each was worth; other assistant messages were there before. */
   readonly answers: readonly { readonly at: number; readonly score: number | null }[];
-  /** One per answer; null when any of them lacks its tokens. */
+  /** One per answer; null when any of them lacks its tokens, or when the words were filled and tokens cannot be. */
   readonly exact: readonly ExactTurn[] | null;
 };
 
@@ -34,14 +36,18 @@ const exactOf = ({ answers }: Thread): ExactTurn[] | null => {
     : null;
 };
 
-export function examplesOf(row: Row): CuratedExample[] {
-  return row.threads.map((thread, i) => ({
-    id: i === 0 ? row.trajectory : `${row.trajectory}#${i + 1}`,
-    taskType: row.taskType ?? 'unknown',
-    quality: row.score,
-    messages: thread.messages,
-    tools: thread.tools,
-    answers: thread.answers.map(({ at, score }) => ({ at, score })),
-    exact: exactOf(thread),
-  }));
+/** `seed`: the dataset's. The same dataset read again gives the same words. */
+export function examplesOf(row: Row, seed: number): CuratedExample[] {
+  return row.threads.map((thread, i) => {
+    const seen = { messages: thread.messages, tools: thread.tools };
+    const filled = fill(seen, seed, row.trajectory);
+    return {
+      id: i === 0 ? row.trajectory : `${row.trajectory}#${i + 1}`,
+      taskType: row.taskType ?? 'unknown',
+      quality: row.score,
+      ...filled,
+      answers: thread.answers.map(({ at, score }) => ({ at, score })),
+      exact: isDeepStrictEqual(filled, seen) ? exactOf(thread) : null,
+    };
+  });
 }

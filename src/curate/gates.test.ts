@@ -24,8 +24,7 @@ const score: Score & { total: number } = {
   turns: [],
   at: noon,
 };
-const given = { now: 'given', givenAt: new Date(noon - 1) } as const;
-const seen = (fields: Partial<Seen> = {}): Seen => ({ trajectory: trajectory(), consentNow: given, score, ...fields });
+const seen = (fields: Partial<Seen> = {}): Seen => ({ trajectory: trajectory(), standing: 'given', score, ...fields });
 const scored = (of: typeof turns, fields: Partial<Score> = {}) => ({
   ...score,
   turns: of.map(({ id }) => ({ turn: id, value: null, parts: {} })),
@@ -59,14 +58,10 @@ describe('the gates', () => {
     ['shadow traffic', { trajectory: trajectory({ origin: 'shadow' }) }, 'origin: origin shadow'],
     ['a judge’s calls', { trajectory: trajectory({ origin: 'judge' }) }, 'origin: origin judge'],
     ['nobody’s consent', { trajectory: trajectory({ consent: 'unknown' }) }, 'consent: not given'],
-    ['consent that came later', { consentNow: null }, 'consent: not given'],
+    ['somebody who said nothing', { standing: 'unknown' }, 'consent: not given'],
     ['an earlier withdrawal', { trajectory: trajectory({ consent: 'withdrawn' }) }, 'consent: withdrawn before'],
-    ['a later withdrawal', { consentNow: { now: 'withdrawn', givenAt: given.givenAt } }, 'consent: withdrawn since'],
-    [
-      'consent given anew after a withdrawal',
-      { consentNow: { now: 'given', givenAt: new Date(noon + 1) } },
-      'consent: withdrawn since',
-    ],
+    ['a later withdrawal', { standing: 'withdrawn' }, 'consent: withdrawn since'],
+    ['consent given anew after a withdrawal', { standing: 'later' }, 'consent: withdrawn since'],
     ['no score', { score: null }, 'score: not scored'],
     ['nothing measured', { score: { ...score, total: null, measured: 0 } }, 'score: nothing measured'],
     ['a score from little', { score: { ...score, measured: 0.49 } }, 'score: too little measured'],
@@ -105,7 +100,11 @@ describe('the gates', () => {
 
   test('learning in simulation takes simulated traffic only, without consent', () => {
     const simulated = trajectory({ origin: 'simulation', consent: 'unknown', user: null });
-    expect(stopped(whole(turns, { trajectory: simulated, consentNow: null }), 'simulation')).toBeNull();
+    expect(stopped(whole(turns, { trajectory: simulated, standing: 'unknown' }), 'simulation')).toBeNull();
+    expect(stopped(whole(turns, { trajectory: simulated, standing: 'later' }), 'simulation')).toBeNull();
+    expect(stopped(whole(turns, { trajectory: simulated, standing: 'withdrawn' }), 'simulation')).toBe(
+      'consent: withdrawn since',
+    );
     expect(stopped(whole(), 'simulation')).toBe('origin: origin production');
   });
 });
@@ -115,7 +114,7 @@ describe('the gates over all', () => {
   const passed = (id: string, fields: Partial<Passed> = {}): Passed => ({
     trajectory: id,
     day: '2026-05-20',
-    user: null,
+    users: [],
     score: 1,
     fingerprint: id,
     ...fields,
@@ -148,7 +147,7 @@ describe('the gates over all', () => {
       userShare!
         .select(
           Array.from({ length: 10 }, (_, i) =>
-            passed(`${run}-${i}`, { user: i < 8 ? 'ann' : 'bob', fingerprint: `f${i}` }),
+            passed(`${run}-${i}`, { users: [i < 8 ? 'ann' : 'bob'], fingerprint: `f${i}` }),
           ),
           { ...set, maxUserShare: 0.5 },
           seed,
@@ -170,9 +169,15 @@ describe('the gates over all', () => {
   });
 
   test('keep a user’s best rows, and limit nobody who has no id', () => {
-    const ann = Array.from({ length: 8 }, (_, i) => passed(`ann${i}`, { user: 'ann', score: i / 8 }));
+    const ann = Array.from({ length: 8 }, (_, i) => passed(`ann${i}`, { users: ['ann'], score: i / 8 }));
     const others = ['x', 'y', 'z'].map((id) => passed(id));
     expect(kept(userShare!, [...ann, ...others])).toEqual(['ann5', 'ann6', 'ann7', 'x', 'y', 'z']);
+  });
+
+  test('a conversation of several counts for each of them', () => {
+    const both = Array.from({ length: 8 }, (_, i) => passed(`both${i}`, { users: [`guest${i}`, 'ann'], score: i / 8 }));
+    const others = ['x', 'y', 'z'].map((id) => passed(id));
+    expect(kept(userShare!, [...both, ...others])).toEqual(['both5', 'both6', 'both7', 'x', 'y', 'z']);
   });
 });
 

@@ -5,21 +5,20 @@
  * last two look at all that passed so far together.
  */
 import { createHash } from 'node:crypto';
-import { mayTrain } from '../collect/own-traffic.ts';
+import { mayTrain, type Training } from '../collect/own-traffic.ts';
 import { redact } from '../collect/redact/redact.ts';
 import type { Counts } from '../collect/redact/redactor.ts';
-import type { Consent, Trajectory } from '../collect/trajectory.ts';
+import type { Trajectory } from '../collect/trajectory.ts';
 import type { Turn } from '../collect/turn.ts';
 import type { Score } from '../score/score.ts';
+import type { Standing } from '../store/consents.ts';
 import type { Settings } from './dataset.ts';
 import type { Made } from './row.ts';
 
-/** What the user says today; null: nothing was ever said, or there is no user. */
-export type ConsentNow = { readonly now: Consent; readonly givenAt: Date | null };
-
 export type Seen = {
   readonly trajectory: Trajectory;
-  readonly consentNow: ConsentNow | null;
+  /** What everybody in it says today. */
+  readonly standing: Standing;
   readonly score: Score | null;
 };
 export type Whole = Seen & { readonly turns: readonly Turn[]; readonly made: Made };
@@ -37,19 +36,22 @@ const origin: Gate<Seen> = {
     mayTrain({ origin: trajectory.origin, consent: 'given' }, on) ? null : `origin ${trajectory.origin}`,
 };
 
-/** Given when it was recorded and given now, without a withdrawal in between. */
+/** Given by everybody in it when they spoke, and given now, without a withdrawal in between. */
 const consent: Gate<Seen> = {
   name: 'consent',
-  reason: ({ trajectory, consentNow }, { on }) => {
+  reason: ({ trajectory, standing }, { on }) => {
     if (!mayTrain(trajectory, on)) return trajectory.consent === 'withdrawn' ? 'withdrawn before' : 'not given';
-    const now = consentNow?.now ?? 'unknown';
-    if (now === 'withdrawn') return 'withdrawn since';
-    if (on === 'simulation') return null;
-    if (now !== 'given') return 'not given';
-    // Consent that begins after the conversation was given anew: what was withdrawn in between stays withdrawn.
-    return consentNow!.givenAt !== null && consentNow!.givenAt <= trajectory.startedAt ? null : 'withdrawn since';
+    return lapsed(standing, on);
   },
 };
+
+/** Why what was agreed to when it was recorded may not be learned from any more; null: it may. */
+export function lapsed(standing: Standing | undefined, on: Training): string | null {
+  if (standing === 'withdrawn') return 'withdrawn since';
+  if (on === 'simulation' || standing === 'given') return null;
+  // Consent that begins after the turn was given anew: what was withdrawn in between stays withdrawn.
+  return standing === 'later' ? 'withdrawn since' : 'not given';
+}
 
 const score: Gate<Seen> = {
   name: 'score',
@@ -113,7 +115,8 @@ export const wholeGates: readonly Gate<Whole>[] = [errors, latency, complete, re
 export type Passed = {
   readonly trajectory: string;
   readonly day: string;
-  readonly user: string | null;
+  /** Everybody who took part; nobody where no user is known. */
+  readonly users: readonly string[];
   readonly score: number;
   readonly fingerprint: string;
 };
@@ -177,19 +180,24 @@ const userShare: SetGate = {
   name: 'user share',
   select: (all, { maxUserShare }, seed) => {
     const rows = new Map<string, number>();
-    for (const { user } of all) if (user !== null) rows.set(user, (rows.get(user) ?? 0) + 1);
-    const anonymous = all.filter(({ user }) => user === null).map(() => 1);
-    const limit = userLimit([...rows.values(), ...anonymous], maxUserShare);
+    for (const user of all.flatMap(({ users }) => users)) rows.set(user, (rows.get(user) ?? 0) + 1);
+    const anonymous = all.filter(({ users }) => users.length === 0).map(() => 1);
+    // A row of several is counted once, for whoever has most, so that it does not make the whole look larger than it is.
+    const counted = new Map<string, number>();
+    for (const { users } of all) {
+      const [most] = [...users].sort((a, b) => rows.get(b)! - rows.get(a)! || (a < b ? -1 : 1));
+      if (most !== undefined) counted.set(most, (counted.get(most) ?? 0) + 1);
+    }
+    const limit = userLimit([...counted.values(), ...anonymous], maxUserShare);
     const taken = new Map<string, number>();
     const verdict: Verdict<(typeof all)[number]> = { kept: [], left: [] };
     for (const candidate of ranked(all, seed)) {
-      const { user } = candidate;
-      const count = user === null ? 0 : (taken.get(user) ?? 0);
-      if (count >= limit)
+      const { users } = candidate;
+      if (users.some((user) => (taken.get(user) ?? 0) >= limit))
         verdict.left.push({ candidate, reason: `over ${Math.round(maxUserShare * 1000) / 10}% from one user` });
       else {
         verdict.kept.push(candidate);
-        if (user !== null) taken.set(user, count + 1);
+        for (const user of users) taken.set(user, (taken.get(user) ?? 0) + 1);
       }
     }
     return verdict;

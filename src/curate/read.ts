@@ -1,8 +1,8 @@
 /** The examples of a dataset by its id, for whoever trains: the record from the database, the rows from this home. */
 import { readDataset } from '../store/datasets.ts';
 import type { Store } from '../store/postgres.ts';
+import { consentedRows } from './consented.ts';
 import { type CuratedExample, examplesOf } from './examples.ts';
-import { readRows } from './files.ts';
 
 export type DatasetReader = (id: string) => AsyncGenerator<CuratedExample>;
 
@@ -10,5 +10,5 @@ export const datasetReader = (store: Store, home: string): DatasetReader =>
   async function* (id) {
     const dataset = await readDataset(store, { id });
     if (dataset === null) throw new Error(`There is no dataset ${id}; \`pawl datasets list\` shows those that exist.`);
-    for await (const row of readRows(home, dataset)) yield* examplesOf(row);
+    for await (const row of consentedRows(store, home, dataset)) yield* examplesOf(row, dataset.seed);
   };

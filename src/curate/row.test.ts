@@ -56,11 +56,11 @@ describe('a row', () => {
       promptTokenIds: [1, 2, 3 + k],
       choices: [{ ...one.choices[0]!, tokenIds: [7, 8], logprobs: [-0.5, -1] }],
     }));
-    expect(examplesOf(rowOf(exact))[0]!.exact).toEqual([
+    expect(examplesOf(rowOf(exact), 1)[0]!.exact).toEqual([
       { model: 'small', prompt: [1, 2, 3], completion: [7, 8], logprobs: [-0.5, -1] },
       { model: 'small', prompt: [1, 2, 4], completion: [7, 8], logprobs: [-0.5, -1] },
     ]);
-    expect(examplesOf(rowOf([exact[0]!, turns[1]!]))[0]!.exact).toBeNull();
+    expect(examplesOf(rowOf([exact[0]!, turns[1]!]), 1)[0]!.exact).toBeNull();
   });
 
   test('begins another thread where the agent forgot or changed what was said', () => {
@@ -73,7 +73,7 @@ describe('a row', () => {
       [4, [1, 3]],
       [2, [1]],
     ]);
-    expect(examplesOf(row).map(({ id, quality, taskType }) => [id, quality, taskType])).toEqual([
+    expect(examplesOf(row, 1).map(({ id, quality, taskType }) => [id, quality, taskType])).toEqual([
       ['c', 0.9, 'unknown'],
       ['c#2', 0.9, 'unknown'],
     ]);

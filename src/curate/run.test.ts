@@ -17,6 +17,7 @@ import { writeEntries } from '../store/record.ts';
 import { withStore } from '../store/test-store.ts';
 import { paint } from '../terminal.ts';
 import { datasetLines } from './command.ts';
+import { consentedRows } from './consented.ts';
 import { type Dataset, dataset as schema } from './dataset.ts';
 import { datasetFile, readRows } from './files.ts';
 import type { Row } from './row.ts';
@@ -159,6 +160,58 @@ test('new evidence, other settings and a withdrawal make a new version; the old 
   expect(await readDataset(store, { agent: 'desk' })).toMatchObject({ version: 4 });
   expect(await readDataset(store, { agent: 'desk', version: 1 })).toEqual(first);
   expect(readFileSync(datasetFile(home, first.id), 'utf8')).toBe(before);
+});
+
+/** ann's two turns with somebody else's turn between them. */
+const joinedBy = (id: string, user: string | null): JournalEntry[] =>
+  talk(id, 'ann').map((one, i) => (one.kind === 'turn' && i === 1 ? { ...one, turn: { ...one.turn, user } } : one));
+
+test('a conversation of several people is learned from only if each of them agreed and none withdrew', async () => {
+  const store = await withStore();
+  const home = newHome();
+  await withdrawConsent(store, 'desk', 'hal', new Date(noon - 1000));
+  const mixed = { 'with-bob': 'bob', 'with-hal': 'hal', 'with-gus': 'gus', 'with-nobody': null, 'with-finn': 'finn' };
+  await fill(store, [
+    ...Object.entries(mixed).flatMap(([id, user]) => joinedBy(id, user)),
+    ...Object.keys(mixed).map((id) => resolved(id)),
+  ]);
+  const rowsOf = async (dataset: Dataset) => (await allRows(home, dataset)).map(({ trajectory }) => trajectory);
+  const all = { ...window, settings: { maxUserShare: 1 } };
+  const first = await curateWindow(store, home, all);
+  expect(await rowsOf(first)).toEqual(['with-bob']);
+  expect(first.funnel[1]).toMatchObject({ left: { 'not given': 2, 'withdrawn before': 1, 'withdrawn since': 1 } });
+
+  const trained = async () => {
+    const rows: string[] = [];
+    for await (const { trajectory } of consentedRows(store, home, first)) rows.push(trajectory);
+    return rows;
+  };
+  expect(await trained()).toEqual(['with-bob']);
+  await withdrawConsent(store, 'desk', 'bob', new Date(noon + 60_000));
+  expect(await rowsOf(await curateWindow(store, home, all))).toEqual([]);
+  expect(await trained()).toEqual([]); // a dataset that was made before is not learned from either
+  await giveConsent(store, 'desk', 'bob', new Date(noon + 70_000));
+  expect(await trained()).toEqual([]); // given anew is for what comes
+});
+
+test('a turn that arrives late takes the conversation out', async () => {
+  const store = await withStore();
+  const home = newHome();
+  const all = { ...window, settings: { maxUserShare: 1 } };
+  const [first, second] = joinedBy('late', 'hal') as [JournalEntry, JournalEntry];
+  await fill(store, [...talk('of-ann', 'ann'), second, first, resolved('of-ann'), resolved('late')]);
+  const stamps = await store.pool.query('select id, consent from pawl.trajectories order by id');
+  expect(stamps.rows).toEqual([
+    { id: 'late', consent: 'unknown' },
+    { id: 'of-ann', consent: 'given' },
+  ]);
+  expect((await allRows(home, await curateWindow(store, home, all))).map(({ trajectory }) => trajectory)).toEqual([
+    'of-ann',
+  ]);
+  const more = talk('of-ann', 'hal', 'And the other one?', { startedAt: noon + 5000 });
+  await writeEntries(store, more);
+  await scoreWindow(store, window);
+  expect(await curateWindow(store, home, all)).toMatchObject({ rows: 0 });
 });
 
 test('nobody fills a dataset alone', async () => {

@@ -7,7 +7,7 @@
 import { existsSync } from 'node:fs';
 import { type Origin, origins } from '../collect/trajectory.ts';
 import type { Score } from '../score/score.ts';
-import { readConsentsOf } from '../store/consents.ts';
+import { readStandings } from '../store/consents.ts';
 import { saveDataset } from '../store/datasets.ts';
 import type { Store } from '../store/postgres.ts';
 import { readScoresOf } from '../store/scores.ts';
@@ -69,7 +69,7 @@ export async function curateWindow(store: Store, home: string, options: CurateWi
             waiting.push({
               trajectory: made.row.trajectory,
               day: made.row.day,
-              user: one.trajectory.user,
+              users: [...new Set(own.flatMap(({ user }) => user ?? []))],
               score: score.total,
               fingerprint: fingerprint(made.row),
               taskType: made.row.taskType,
@@ -107,15 +107,17 @@ export async function curateWindow(store: Store, home: string, options: CurateWi
 
 /** What the first gates need of a page: scores and today's consent. */
 async function lookAt(store: Store, page: readonly Placed[], spec: string): Promise<Map<string, Seen>> {
-  const users = [...new Set(page.flatMap(({ trajectory }) => trajectory.user ?? []))];
   const scores = await readScoresOf(store, page, spec);
-  const consents = await readConsentsOf(store, page[0]!.trajectory.agent, users);
+  const standings = await readStandings(
+    store,
+    page.map(({ trajectory }) => trajectory),
+  );
   return new Map(
-    page.map((one) => [
+    page.map((one, i) => [
       placedKey(one),
       {
         trajectory: one.trajectory,
-        consentNow: consents.get(one.trajectory.user ?? '') ?? null,
+        standing: standings[i]!,
         score: scores.get(placedKey(one)) ?? null,
       },
     ]),

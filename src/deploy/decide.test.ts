@@ -1,15 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { random } from '../simulate/random.ts';
-import {
-  check,
-  decide,
-  halfWidth,
-  type Measurements,
-  type ReleaseMeasurement,
-  type Sample,
-  shareEvidence,
-} from './decide.ts';
+import { check, decide, halfWidth, type Measurements, type ReleaseMeasurement, shareEvidence } from './decide.ts';
 import { moved, type Rollout, rolloutSettings } from './rollout.ts';
+import type { Sample, Served } from './slice.ts';
 
 const settings = rolloutSettings.parse({ holdSeconds: 100, patienceSeconds: 1000, minTurns: 50, minUnits: 20 });
 const canary: Rollout = {
@@ -26,14 +19,15 @@ const good: ReleaseMeasurement = {
   p99Ms: 400,
   outcome: share(140, 200),
   feedback: share(80, 100),
+  slices: [],
 };
 const measured = (candidate: Partial<ReleaseMeasurement>, slow: Measurements['slow'] = null): Measurements => {
   const all = { ...good, ...candidate };
   return { baseline: good, candidate: all, slow: slow ?? { limitMs: 650, count: 0, of: all.turns - all.errors } };
 };
 const silence: Measurements = {
-  baseline: { turns: 0, errors: 0, p99Ms: null, outcome: none, feedback: none },
-  candidate: { turns: 0, errors: 0, p99Ms: null, outcome: none, feedback: none },
+  baseline: { turns: 0, errors: 0, p99Ms: null, outcome: none, feedback: none, slices: [] },
+  candidate: { turns: 0, errors: 0, p99Ms: null, outcome: none, feedback: none, slices: [] },
   slow: null,
 };
 const after = 100_000; // ms: the hold is over
@@ -123,6 +117,103 @@ describe('deciding', () => {
     const bad = measured({ turns: 60, errors: 20 });
     for (const phase of ['waiting', 'promoted', 'rolled-back'] as const)
       expect(decide({ ...canary, phase }, bad, after).kind).toBe('hold');
+  });
+});
+
+describe('slices of users', () => {
+  const personal = (yes: Sample, no: Sample): Served['slices'] => [
+    { dimension: 'personal data', name: 'yes', outcome: yes },
+    { dimension: 'personal data', name: 'no', outcome: no },
+  ];
+  const compared = (
+    before: Served['slices'],
+    candidate: Partial<ReleaseMeasurement>,
+    after: Served['slices'],
+  ): Measurements => {
+    const all = measured({ ...candidate, slices: after });
+    return { ...all, baseline: { ...all.baseline, slices: before } };
+  };
+
+  it('that get worse take a candidate back that is better on the whole, and are named', () => {
+    // 140 of 200 users before; 170 of 200 with the candidate, but of those with personal data 2 of 40 where it was 30 of 40.
+    const worse = compared(
+      personal(share(30, 40), share(110, 160)),
+      { outcome: share(170, 200) },
+      personal(share(2, 40), share(168, 160)),
+    );
+    const decision = decide(canary, worse, 1000);
+    expect(decision.kind).toBe('rollback');
+    expect(decision.reasons).toEqual([
+      'resolved, with personal data: candidate 0.050 of 40 users, baseline 0.750 of 40; worse, and chance does not explain it.',
+    ]);
+  });
+
+  it('are looked at only where a tenth of the users is in them', () => {
+    // 2 × 19 of 400 users.
+    const few = compared(personal(share(19, 19), share(121, 181)), {}, personal(share(0, 19), share(140, 181)));
+    expect(check(few, { ...settings, minUnits: 5 }).filter(({ name }) => name === 'slice')).toHaveLength(1);
+    expect(decide({ ...canary, settings: { ...settings, minUnits: 5 } }, few, after).kind).toBe('advance');
+  });
+
+  it('tell nothing where all users are alike', () => {
+    const alike = [{ dimension: 'personal data', name: 'yes', outcome: good.outcome }] as const;
+    expect(check(compared(alike, {}, alike), settings).map(({ name }) => name)).toEqual([
+      ...['errors', 'latency', 'outcome', 'feedback'],
+    ]);
+  });
+
+  it('with too few users hold nothing up, and are named', () => {
+    const thin = compared(personal(share(30, 40), share(110, 160)), {}, personal(share(9, 10), share(131, 190)));
+    const decision = decide(canary, thin, after);
+    expect(decision.kind).toBe('advance');
+    expect(decision.reasons.slice(-2)).toEqual([
+      'Slices of users: none of the 1 measured is worse.',
+      'Too few users with resolved, with personal data to tell: baseline 40, candidate 10, each needs 20.',
+    ]);
+  });
+
+  it('that look worse are waited for, and in the end a person is asked', () => {
+    // 30 of 40 against 18 of 40: 2.8 standard errors, past the 1.64 of a 10% test shared by two.
+    const perhaps = compared(personal(share(30, 40), share(110, 160)), {}, personal(share(18, 40), share(122, 160)));
+    const decision = decide(canary, perhaps, after);
+    expect(decision.kind).toBe('hold');
+    expect(decision.reasons).toEqual([
+      'resolved, with personal data: candidate 0.450 of 40 users, baseline 0.750 of 40; perhaps worse: not certain yet.',
+    ]);
+    expect(decide(canary, perhaps, 1_000_000).kind).toBe('pause');
+  });
+
+  it('seldom take an equal candidate back: ten of them, looked at after every hundred users of 4000', () => {
+    // Four steps of a rollout at α = 0.05, of which this is one, and one kind of check of five: 200 × 0.05 / 20 < 1.
+    const rng = random('equal slices');
+    const types = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+    let accused = 0;
+    for (let run = 0; run < 200; run++) {
+      const empty = () => new Map<string, { n: number; sum: number; squares: number }>();
+      const sides = [empty(), empty()];
+      for (let user = 0; user < 4000; user++) {
+        const value = rng.chance(0.5) ? 1 : 0;
+        for (const key of ['', `task type/${rng.pick(types)}`, `personal data/${rng.chance(0.3) ? 'yes' : 'no'}`]) {
+          const side = sides[user % 2]!;
+          const { n, sum, squares } = side.get(key) ?? none;
+          side.set(key, { n: n + 1, sum: sum + value, squares: squares + value });
+        }
+        if (user % 100 !== 99) continue;
+        const [baseline, candidate] = sides.map((side): ReleaseMeasurement => {
+          const slices = [...side].flatMap(([key, outcome]) => {
+            const [dimension, name] = key.split('/') as ['task type' | 'personal data', string];
+            return key === '' ? [] : [{ dimension, name, outcome }];
+          });
+          return { ...good, outcome: side.get('')!, slices };
+        });
+        const all = check({ baseline: baseline!, candidate: candidate!, slow: null }, settings);
+        if (all.some(({ name, end }) => name === 'slice' && end === 'fail')) {
+          accused++;
+          break;
+        }
+      }
+    }
+    expect(accused).toBeLessThanOrEqual(1);
   });
 });
 

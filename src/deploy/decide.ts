@@ -1,16 +1,20 @@
 /**
  * Whether a rollout goes on. Pure: the rollout, what was measured of both releases, and the time, in; one decision with its
- * reasons out. Four checks, each with four ends: pass, fail, inconclusive, unmeasured.
+ * reasons out. Five kinds of check, each with four ends: pass, fail, inconclusive, unmeasured.
  *
  *   errors     share of calls that failed, against errorRatio × the baseline's
  *   latency    share of calls slower than latencyRatio × the baseline's 99th percentile, against 1%
  *   outcome    mean outcome per user, against the baseline's
+ *   slice      the same for each slice that holds a tenth of the users (slice.ts): nobody pays for the mean
  *   feedback   mean vote per user, against the baseline's; optional: many users never vote
  *
  * A failing check is always the result of a test that may be looked at as often as one likes (errors, latency: an average of
  * likelihood ratios, which is a supermartingale under "not worse", so it exceeds 1/α with probability ≤ α ever, Ville; means:
  * the asymptotic confidence sequence of Waudby-Smith et al., arXiv 2103.06476, one-sided as in GrowthBook's safe rollouts).
- * α is split evenly over checks and steps.
+ * α is split evenly over kinds of check and steps, and a slice's part over as many slices as there can be.
+ *
+ * A slice that looks worse is waited for (it is inconclusive when a plain test, at 10% over the slices there are, says worse).
+ * One with too few users is not: at a small share it would hold every rollout for weeks. It is named in the reasons instead.
  *
  * Precedence, the first that holds decides:
  *   1  rollback  any check fails, at any time, in canary or paused
@@ -21,18 +25,15 @@
  *   6  promote   all needed checks pass at the last step
  *   7  advance   all needed checks pass
  */
-import { binomialTail } from '../evaluate/statistics.ts';
+import { binomialTail, normalQuantile } from '../evaluate/statistics.ts';
 import type { Rollout, RolloutSettings } from './rollout.ts';
+import { mostSlices, type Sample, type Served, sampleOf, slicesThatCount, sliceTitle } from './slice.ts';
 
-/** Values by unit (user, else trajectory): the mean of each, summed. */
-export type Sample = { readonly n: number; readonly sum: number; readonly squares: number };
-
-export type ReleaseMeasurement = {
+export type ReleaseMeasurement = Served & {
   readonly turns: number;
   readonly errors: number;
   /** 99th percentile of latency of the calls that worked; null without any. */
   readonly p99Ms: number | null;
-  readonly outcome: Sample;
   readonly feedback: Sample;
 };
 
@@ -43,7 +44,7 @@ export type Measurements = {
   readonly slow: { readonly limitMs: number; readonly count: number; readonly of: number } | null;
 };
 
-export type CheckName = 'errors' | 'latency' | 'outcome' | 'feedback';
+export type CheckName = 'errors' | 'latency' | 'outcome' | 'slice' | 'feedback';
 export type Check = {
   readonly name: CheckName;
   readonly end: 'pass' | 'fail' | 'inconclusive' | 'unmeasured';
@@ -96,19 +97,34 @@ export function decide(rollout: Rollout, measurements: Measurements, now: number
       if (open.length > 0 && age >= settings.patienceSeconds)
         return decision('pause', [...reasons, `${seconds(age)} at ${share} gave no answer: a person decides.`]);
       if (open.length > 0) return decision('hold', reasons);
-      const passed = checks.filter(({ end }) => end === 'pass').map(({ reason }) => reason);
-      return decision(step === settings.steps.length - 1 ? 'promote' : 'advance', passed);
+      return decision(step === settings.steps.length - 1 ? 'promote' : 'advance', grounds(checks));
     }
     default:
       return phase satisfies never;
   }
 }
 
+/** Why a step counts as passed: what was found good, and which slices nothing can be said about. */
+function grounds(checks: readonly Check[]): string[] {
+  const slices = checks.filter(({ name }) => name === 'slice');
+  const measured = slices.filter(({ end }) => end === 'pass').length;
+  return [
+    ...checks.filter(({ name, end }) => name !== 'slice' && end === 'pass').map(({ reason }) => reason),
+    ...(measured === 0 ? [] : [`Slices of users: none of the ${measured} measured is worse.`]),
+    ...slices.filter(({ end }) => end === 'unmeasured').map(({ reason }) => reason),
+  ];
+}
+
 export function check({ baseline, candidate, slow }: Measurements, settings: RolloutSettings): Check[] {
   const { outcome } = settings;
-  const names: CheckName[] = ['errors', 'latency', ...(outcome === null ? [] : ['outcome' as const]), 'feedback'];
+  const names: CheckName[] = [
+    'errors',
+    'latency',
+    ...(outcome === null ? [] : (['outcome', 'slice'] as const)),
+    'feedback',
+  ];
   const alpha = settings.alpha / (names.length * settings.steps.length);
-  return names.map((name): Check => {
+  return names.flatMap((name): Check | Check[] => {
     switch (name) {
       case 'errors':
         return errorCheck(baseline, candidate, settings, alpha);
@@ -116,6 +132,17 @@ export function check({ baseline, candidate, slow }: Measurements, settings: Rol
         return latencyCheck(baseline, candidate, slow, settings, alpha);
       case 'outcome':
         return meanCheck(name, outcome!, true, baseline.outcome, candidate.outcome, settings, alpha);
+      case 'slice':
+        return slicesThatCount([baseline, candidate]).map((slice, _, all) =>
+          sliceCheck(
+            `${outcome}, ${sliceTitle(slice)}`,
+            sampleOf(baseline, slice),
+            sampleOf(candidate, slice),
+            all.length,
+            settings,
+            alpha / mostSlices,
+          ),
+        );
       case 'feedback':
         return meanCheck(name, 'feedback', false, baseline.feedback, candidate.feedback, settings, alpha);
       default:
@@ -126,7 +153,7 @@ export function check({ baseline, candidate, slow }: Measurements, settings: Rol
 
 const tooFew = (name: CheckName, what: string, baseline: number, candidate: number, least: number): Check => ({
   name,
-  needed: name !== 'feedback',
+  needed: name !== 'feedback' && name !== 'slice',
   end: 'unmeasured',
   reason: `Too few ${what} to tell: baseline ${baseline}, candidate ${candidate}, each needs ${least}.`,
 });
@@ -201,29 +228,57 @@ function meanCheck(
 ): Check {
   if (Math.min(baseline.n, candidate.n) < minUnits)
     return tooFew(name, `users with ${called}`, baseline.n, candidate.n, minUnits);
-  const difference = candidate.sum / candidate.n - baseline.sum / baseline.n;
+  const difference = meanOf(candidate) - meanOf(baseline);
   const upper = difference + halfWidth(baseline, candidate, minUnits * 4, alpha);
   const end = upper < 0 ? 'fail' : difference >= -outcomeMargin ? 'pass' : 'inconclusive';
-  const figures = `${called}: candidate ${shown(candidate)} of ${candidate.n} users, baseline ${shown(baseline)} of ${baseline.n}`;
-  return { name, needed, end, reason: `${figures}; ${words(end, 'worse')}` };
+  return { name, needed, end, reason: `${figures(called, baseline, candidate)}; ${words(end, 'worse')}` };
 }
+
+function sliceCheck(
+  called: string,
+  baseline: Sample,
+  candidate: Sample,
+  slices: number,
+  { minUnits }: RolloutSettings,
+  alpha: number,
+): Check {
+  const name = 'slice';
+  if (Math.min(baseline.n, candidate.n) < minUnits)
+    return tooFew(name, `users with ${called}`, baseline.n, candidate.n, minUnits);
+  const difference = meanOf(candidate) - meanOf(baseline);
+  const looksWorse = difference < normalQuantile(doubt / slices) * standardError(baseline, candidate);
+  const isWorse = difference + halfWidth(baseline, candidate, minUnits * 4, alpha) < 0;
+  const end = isWorse ? 'fail' : looksWorse ? 'inconclusive' : 'pass';
+  return { name, needed: true, end, reason: `${figures(called, baseline, candidate)}; ${words(end, 'worse')}` };
+}
+
+const figures = (called: string, baseline: Sample, candidate: Sample): string =>
+  `${called}: candidate ${shown(candidate)} of ${candidate.n} users, baseline ${shown(baseline)} of ${baseline.n}`;
 
 /**
  * How far the true difference of two means may lie above the measured one, at any of infinitely many looks, with probability
- * 1 − alpha. `tuned` is the number of units at which the bound is tightest. Variances are estimated as if each side had two
- * more units with the spread of both sides together, so that twenty equal values do not claim certainty.
+ * 1 − alpha. `tuned` is the number of units at which the bound is tightest.
  */
 export function halfWidth(a: Sample, b: Sample, tuned: number, alpha: number): number {
   const n = a.n + b.n;
-  const all = variance({ n, sum: a.sum + b.sum, squares: a.squares + b.squares });
-  const of = (side: Sample) => (side.n * variance(side) + 2 * all) / (side.n + 2) / side.n;
-  const spread = Math.sqrt(n * (of(a) + of(b)));
+  const spread = Math.sqrt(n) * standardError(a, b);
   const log = -2 * Math.log(alpha);
   const rho2 = (log + Math.log(log + 1)) / tuned;
   const grown = n * rho2 + 1;
   return spread * Math.sqrt((2 * grown * Math.log(1 + Math.sqrt(grown) / (2 * alpha))) / (n * n * rho2));
 }
 
+/**
+ * Of the difference of two means. Each side's variance is taken as no less than that of both sides together: were the two
+ * alike, that is what it would be, and a side of a few lucky users would otherwise claim a certainty it does not have.
+ */
+function standardError(a: Sample, b: Sample): number {
+  const all = variance({ n: a.n + b.n, sum: a.sum + b.sum, squares: a.squares + b.squares });
+  const of = (side: Sample) => Math.max(variance(side), all) / side.n;
+  return Math.sqrt(of(a) + of(b));
+}
+
+const meanOf = ({ n, sum }: Sample): number => sum / n;
 const variance = ({ n, sum, squares }: Sample): number => Math.max(0, squares / n - (sum / n) ** 2);
 
 function words(end: Check['end'], bad: string): string {
@@ -241,6 +296,6 @@ function words(end: Check['end'], bad: string): string {
   }
 }
 
-const shown = ({ n, sum }: Sample): string => (sum / n).toFixed(3);
+const shown = (sample: Sample): string => meanOf(sample).toFixed(3);
 const seconds = (s: number): string =>
   s < 120 ? `${Math.round(s)} s` : s < 7200 ? `${Math.round(s / 60)} min` : `${Math.round(s / 3600)} h`;

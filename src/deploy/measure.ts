@@ -6,11 +6,15 @@
  * before the first byte, so that the baseline had to answer. What the baseline then refused as well is the caller's fault,
  * as other 4xx are. Only trajectories that one release answered alone
  * are taken for outcomes, and those of one user count as one: users are what is assigned, so users are what is compared.
+ *
+ * Outcomes are also taken by slice of the traffic (slice.ts). Which slices a trajectory is in is told by its first turn
+ * alone: what the user wrote before the release had said anything. Later turns are partly the release's own doing.
  */
 import type { Origin } from '../collect/trajectory.ts';
 import { type Store, storeError } from '../store/postgres.ts';
 import { latencyLimit, type Measurements, type ReleaseMeasurement } from './decide.ts';
 import type { RolloutSettings } from './rollout.ts';
+import { type Dimension, nobody, type Sample, type Served } from './slice.ts';
 
 export type Window = {
   readonly agent: string;
@@ -55,18 +59,24 @@ from pawl.turns x where x.release = $2 and x.status = 'ok' and ${inWindow}`;
 /** A trajectory's day is that of its first turn to arrive, at most a week after it started. */
 const weekBeyond = `between ($3::timestamptz at time zone 'UTC')::date and ($4::timestamptz at time zone 'UTC')::date + 7`;
 
-/** `limit` and `offset 0` keep the lookups what they are, index probes per trajectory, whatever the planner thinks. */
+/**
+ * `limit` and `offset 0` keep the lookups what they are, index probes per trajectory, whatever the planner thinks. Task types
+ * are the caller's words and may be any number: the largest slices are returned, after what is of all users.
+ */
 export const signalsQuery = `
 with own as materialized (
-  select t.id, coalesce('u:' || t.user_id, 't:' || t.id) as unit
+  select t.id, coalesce('u:' || t.user_id, 't:' || t.id) as unit, first.task_type, first.personal
   from pawl.trajectories t left join lateral (
     select 1 as one from pawl.turns x where x.trajectory = t.id and x.agent = $1 and x.day ${weekBeyond}
       and (x.release <> $2 or x.assigned is not null) limit 1
-  ) mixed on true
+  ) mixed on true left join lateral (
+    select x.task_type, x.personal from pawl.turns x where x.trajectory = t.id and x.agent = $1 and x.day ${weekBeyond}
+    order by x.started_at limit 1
+  ) first on true
   where t.release = $2 and t.agent = $1 and t.origin = $5 and t.day ${weekBeyond}
     and t.started_at >= $3::timestamptz and t.started_at < $4::timestamptz and mixed.one is null
 ), said as (
-  select o.unit, o.id, s.kind, avg(s.value) as value
+  select o.unit, o.id, o.task_type, o.personal, s.kind, avg(s.value) as value
   from own o, lateral (
     select s.kind, s.name, s.value from pawl.signals s
     where s.target_id = o.id and s.target_kind = 'trajectory' and s.agent = $1
@@ -82,31 +92,55 @@ with own as materialized (
     where k.target_id = o.id and k.target_kind = 'trajectory' and k.agent = $1
   ) s
   where s.value is not null and (s.kind = 'feedback' or s.name = $6)
-  group by 1, 2, 3
+  group by 1, 2, 3, 4, 5
 ), units as (
-  select kind, unit, avg(value) as value from said group by 1, 2
+  select s.kind, v.dimension, v.slice, s.unit, avg(s.value) as value
+  from said s, lateral (values
+    (null, null),
+    ('task type', coalesce(s.task_type, 'unknown')),
+    ('personal data', case when s.personal then 'yes' else 'no' end)
+  ) v(dimension, slice)
+  where v.dimension is null or s.kind = 'outcome'
+  group by 1, 2, 3, 4
 )
-select kind, count(*) as n, sum(value) as sum, sum(value * value) as squares from units group by kind`;
+select kind, dimension, slice, count(*) as n, sum(value) as sum, sum(value * value) as squares
+from units group by 1, 2, 3 order by (dimension is null) desc, n desc, 2, 3 limit 1000`;
+
+type SampleRow = Sample & {
+  readonly kind: string;
+  readonly dimension: Dimension | null;
+  readonly slice: string | null;
+};
 
 export async function measureRelease(store: Store, window: Window): Promise<ReleaseMeasurement> {
-  try {
-    const calls = await store.pool.query<{ turns: number; errors: number; p99: number | null }>(
-      callsQuery,
-      parameters(window),
-    );
-    const signals = await store.pool.query<{ kind: string; n: number; sum: number; squares: number }>(signalsQuery, [
-      ...parameters(window),
-      window.outcome ?? '',
-    ]);
-    const sample = (kind: string) => {
-      const { n, sum, squares } = signals.rows.find((row) => row.kind === kind) ?? { n: 0, sum: 0, squares: 0 };
-      return { n, sum, squares };
-    };
-    const { turns, errors, p99 } = calls.rows[0]!;
-    return { turns, errors, p99Ms: p99, outcome: sample('outcome'), feedback: sample('feedback') };
-  } catch (error) {
-    throw storeError(error, `Measuring release ${window.release}`);
-  }
+  const calls = await store.pool
+    .query<{ turns: number; errors: number; p99: number | null }>(callsQuery, parameters(window))
+    .catch((error) => {
+      throw storeError(error, `Measuring release ${window.release}`);
+    });
+  const { turns, errors, p99 } = calls.rows[0]!;
+  return { turns, errors, p99Ms: p99, ...(await measureSignals(store, window)) };
+}
+
+/** What users of the release said and got, all together and by slice. */
+export async function measureSignals(
+  store: Store,
+  window: Window,
+): Promise<Served & Pick<ReleaseMeasurement, 'feedback'>> {
+  const { rows } = await store.pool
+    .query<SampleRow>(signalsQuery, [...parameters(window), window.outcome ?? ''])
+    .catch((error) => {
+      throw storeError(error, `Measuring release ${window.release}`);
+    });
+  const figures = ({ n, sum, squares }: Sample): Sample => ({ n, sum, squares });
+  const whole = (kind: string) => figures(rows.find((row) => row.kind === kind && row.dimension === null) ?? nobody);
+  return {
+    outcome: whole('outcome'),
+    feedback: whole('feedback'),
+    slices: rows.flatMap(({ dimension, slice, ...row }) =>
+      dimension === null || slice === null ? [] : [{ dimension, name: slice, outcome: figures(row) }],
+    ),
+  };
 }
 
 /** Both sides of a rollout. The baseline's window may begin earlier: at the last step it gets no traffic any more. */

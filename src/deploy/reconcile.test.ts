@@ -1,6 +1,7 @@
 /** Rollouts on a real database, from turns and signals to the route that gateways read. */
 import { describe, expect, it } from 'vitest';
 import type { JournalEntry } from '../collect/signal.ts';
+import type { Turn } from '../collect/turn.ts';
 import { readAudit } from '../store/audit.ts';
 import { entry, noon } from '../store/fixtures.ts';
 import type { Store } from '../store/postgres.ts';
@@ -33,17 +34,24 @@ async function begin(store: Store, verdict: 'pass' | 'fail' | 'inconclusive' = '
   return { v1, v2, start, rollout: await startRollout(store, start, noon) };
 }
 
-type Traffic = { release: string; users: number; resolved: number; from: number; failed?: number; votes?: number };
+type Traffic = {
+  release: string;
+  users: number;
+  resolved: number;
+  from: number;
+  failed?: number;
+  words?: Partial<Turn>;
+};
 
 /** One trajectory of two calls per user; the first `resolved` users have the outcome 1, the others 0. */
-function traffic({ release, users, resolved, from, failed = 0 }: Traffic): JournalEntry[] {
+function traffic({ release, users, resolved, from, failed = 0, words = {} }: Traffic): JournalEntry[] {
   return Array.from({ length: users }, (_, i) => {
     const trajectory = `${release}-${from}-${i}`;
-    const user = `${release}-user-${i}`;
+    const user = `${release}-${from}-user-${i}`;
     const broken = i < failed ? ({ status: 'error', httpStatus: 500 } as const) : {};
     return [
-      entry.turn({ trajectory, user, release, startedAt: from + i, ...broken }),
-      entry.turn({ trajectory, user, release, startedAt: from + i + 1 }),
+      entry.turn({ trajectory, user, release, startedAt: from + i, ...words, ...broken }),
+      entry.turn({ trajectory, user, release, startedAt: from + i + 1, ...words }),
       entry.signal({
         ...{ identity: `${trajectory}/resolved`, target: { kind: 'trajectory', id: trajectory }, kind: 'outcome' },
         ...{ name: 'resolved', value: i < resolved ? 1 : 0, at: from + i + 2 },
@@ -82,7 +90,46 @@ describe('measuring', () => {
       p99Ms: 250,
       outcome: { n: 10, sum: 7, squares: 7 },
       feedback: { n: 0, sum: 0, squares: 0 },
+      slices: [
+        { dimension: 'personal data', name: 'no', outcome: { n: 10, sum: 7, squares: 7 } },
+        { dimension: 'task type', name: 'unknown', outcome: { n: 10, sum: 7, squares: 7 } },
+      ],
     });
+  });
+
+  it('tells slices by what the user wrote first: the task’s type, and personal data in the user’s own words', async () => {
+    const store = await withStore();
+    const asked = (user: string, system: string, type?: string) => ({
+      messages: [
+        { role: 'system', content: system },
+        { role: 'user', content: [{ type: 'text', text: user }] },
+      ],
+      ...(type && { metadata: { task_type: type } }),
+    });
+    const about = (trajectory: string, user: string, value: number) =>
+      entry.signal({
+        ...{ identity: trajectory, target: { kind: 'trajectory', id: trajectory }, kind: 'outcome', name: 'resolved' },
+        ...{ value, user },
+      });
+    const found = { redactions: { email: 1 }, release: 'v2' };
+    await writeEntries(store, [
+      entry.turn({ ...found, trajectory: 'a', user: 'ann', request: asked('I am [email].', 'Be kind.', 'refund') }),
+      // The shop's own address is not Bob's; what he writes later is partly the release's doing.
+      entry.turn({ ...found, trajectory: 'b', user: 'bob', request: asked('Hi [x].', 'Write to [email].', 'refund') }),
+      entry.turn({ ...found, trajectory: 'b', user: 'bob', startedAt: noon + 5, request: asked('[email]', '') }),
+      entry.turn({ release: 'v2', trajectory: 'c', user: 'ann', request: asked('[email]?', '', 'no type: [email]') }),
+      ...[about('a', 'ann', 1), about('b', 'bob', 0), about('c', 'ann', 0)],
+    ]);
+    const window = { agent: 'desk', release: 'v2', since: noon, until: noon + second, outcome: 'resolved' };
+    const { outcome, slices } = await measureRelease(store, window);
+    expect(outcome).toEqual({ n: 2, sum: 0.5, squares: 0.25 });
+    const one = (value: number) => ({ n: 1, sum: value, squares: value });
+    expect(slices).toEqual([
+      { dimension: 'personal data', name: 'no', outcome: { n: 2, sum: 0, squares: 0 } }, // ann's c, bob
+      { dimension: 'task type', name: 'refund', outcome: { n: 2, sum: 1, squares: 1 } }, // ann's a, bob
+      { dimension: 'personal data', name: 'yes', outcome: one(1) }, // ann's a
+      { dimension: 'task type', name: 'unknown', outcome: one(0) }, // ann's c
+    ]);
   });
 
   it('takes a user as one, whatever they did, and finds signals by trajectory, turn and key', async () => {
@@ -169,6 +216,27 @@ describe('a rollout', () => {
     const [row] = await readAudit(store, { subject: 'r1' });
     expect(row).toMatchObject({ actor: 'pawl', event: 'rollout-rolled-back' });
     expect(row?.details).toMatch(/candidate 0\.000 of 15 users, baseline 0\.700 of 100; worse/);
+  });
+
+  it('rolls back a candidate that is better for most and worse for those with personal data', async () => {
+    const store = await withStore();
+    const { v1 } = await begin(store);
+    const words = {
+      redactions: { card: 1 },
+      request: { messages: [{ role: 'user', content: 'I paid with [card].' }] },
+    };
+    await writeEntries(store, [
+      ...traffic({ release: 'v1', users: 60, resolved: 20, from: noon }),
+      ...traffic({ release: 'v1', users: 40, resolved: 34, from: noon + second, words }),
+      ...traffic({ release: 'v2', users: 60, resolved: 60, from: noon }),
+      ...traffic({ release: 'v2', users: 30, resolved: 0, from: noon + second, words }),
+    ]);
+    const [first] = await reconcile(store, { now: noon + 30 * second });
+    expect(first).toMatchObject({ decision: { kind: 'rollback' }, rollout: { phase: 'rolled-back' } });
+    expect(first!.decision.reasons).toEqual([
+      'resolved, with personal data: candidate 0.000 of 30 users, baseline 0.850 of 40; worse, and chance does not explain it.',
+    ]);
+    expect(await readRoutes(store)).toMatchObject([{ release: { id: v1.id }, open: null }]);
   });
 
   it('does nothing in a quiet night', async () => {

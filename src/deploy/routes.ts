@@ -80,7 +80,11 @@ export function createRoutes(draw: () => number = Math.random): Routes {
   };
 }
 
-export function watchRoutes(store: Store, routes: Routes, log: Logger): Promise<{ close(): Promise<void> }> {
+export function watchRoutes(
+  store: Store,
+  routes: Pick<Routes, 'replace'>,
+  log: Logger,
+): Promise<{ close(): Promise<void> }> {
   const refresh = async () => routes.replace(await readRoutes(store));
   return follow(store, { channel: routesChannel, name: 'routes', refresh }, log);
 }

@@ -91,7 +91,7 @@ export function signFlip(differences: readonly number[], seed: number): number {
 }
 
 /** Wilson's 95% interval of a share. */
-function wilson(share: number, n: number): readonly [number, number] {
+export function wilson(share: number, n: number): readonly [number, number] {
   const z = normalQuantile(0.975);
   const middle = share + (z * z) / (2 * n);
   const spread = z * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n));

@@ -4,11 +4,16 @@ import { clock } from '../collect/timeline-print.ts';
 import { type Origin, origins } from '../collect/trajectory.ts';
 import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { ConfigError } from '../errors.ts';
-import { createKey, type Key, listKeys, revokeKey } from '../store/keys.ts';
+import { createKey, type Key, listKeys, revokeKey, scopes, usualScopes } from '../store/keys.ts';
 import { plain, table } from '../terminal.ts';
 import { newKey } from './new-key.ts';
 
-type CreateOptions = CommonOptions & { readonly agent?: string; readonly origin: Origin; readonly rate?: number };
+type CreateOptions = CommonOptions & {
+  readonly agent?: string;
+  readonly origin: Origin;
+  readonly scope?: readonly string[];
+  readonly rate?: number;
+};
 
 const baseUrlOf = (host: string, port: number): string => {
   const reachable = ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host;
@@ -20,15 +25,24 @@ const create = withConfigOption(new Command('create'))
   .argument('<name>', 'what the key is for, e.g. "web shop"')
   .option('--agent <name>', 'the agent whose traffic this is (default: `agent` of the settings)')
   .addOption(new Option('--origin <origin>', 'what its traffic counts as').choices(origins).default('production'))
+  .option(
+    '--scope <list>',
+    `what it may do, of ${scopes.join(', ')} (default: ${usualScopes.join(',')})`,
+    (text: string) => text.split(',').map((scope) => scope.trim()),
+  )
   .option('--rate <n>', 'requests per minute at most', wholeNumber(1, 10_000_000))
   .option('--json', 'print the key as JSON')
-  .addHelpText('after', '\nExample:\n  pawl keys create "web shop" --agent support-desk --rate 600')
+  .addHelpText(
+    'after',
+    '\nExamples:\n  pawl keys create "web shop" --agent support-desk --rate 600\n  pawl keys create "ticket system" --agent support-desk --scope outcomes',
+  )
   .action((name: string, options: CreateOptions) =>
     withHome(options, 'create', async ({ config, store, terminal }) => {
       const parsed = newKey.safeParse({
         name,
         agent: options.agent ?? config.agent,
         origin: options.origin,
+        scopes: options.scope,
         rateLimit: options.rate ?? null,
       });
       if (!parsed.success) {
@@ -42,7 +56,9 @@ const create = withConfigOption(new Command('create'))
       }
       const baseUrl = baseUrlOf(config.host, config.port);
       const { paint } = terminal;
-      terminal.write(`Key ${paint.bold(plain(parsed.data.name))} for agent ${paint.bold(parsed.data.agent)}:\n`);
+      terminal.write(
+        `Key ${paint.bold(plain(parsed.data.name))} for agent ${paint.bold(parsed.data.agent)}, scope ${made.key.scopes.join(', ')}:\n`,
+      );
       terminal.write(`  ${paint.bold(made.token)}\n`);
       terminal.write(paint.dim('It is not shown again. Point the agent here; nothing else changes:\n'));
       terminal.write(`  OPENAI_BASE_URL=${baseUrl}\n  OPENAI_API_KEY=${made.token}\n`);
@@ -74,6 +90,7 @@ const list = withConfigOption(new Command('list'))
         { title: 'AGENT', shrinkTo: 6 },
         { title: 'TOKEN' },
         { title: 'ORIGIN' },
+        { title: 'SCOPE', shrinkTo: 8 },
         { title: 'PER MINUTE', right: true },
         { title: 'LAST USED' },
         { title: 'STATE' },
@@ -84,6 +101,7 @@ const list = withConfigOption(new Command('list'))
         key.agent,
         `${key.prefix}…`,
         key.origin,
+        key.scopes.join(','),
         key.rateLimit === null ? 'no limit' : String(key.rateLimit),
         key.lastUsedAt === null ? 'never' : clock(key.lastUsedAt),
         stateOf(key),

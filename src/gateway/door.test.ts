@@ -15,10 +15,25 @@ const refusal = (run: () => unknown): RequestError => {
 
 describe('parsePath', () => {
   it('reads trajectory and user from the path, in either order', () => {
-    expect(parsePath('/v1/chat/completions?x=1')).toEqual({ route: '/chat/completions', trajectory: null, user: null });
-    expect(parsePath('/t/case-7/v1/embeddings')).toEqual({ route: '/embeddings', trajectory: 'case-7', user: null });
-    expect(parsePath('/u/ann/t/case-7/v1/models')).toEqual({ route: '/models', trajectory: 'case-7', user: 'ann' });
-    expect(parsePath('/t/a/u/b%40c/v1/models')).toEqual({ route: '/models', trajectory: 'a', user: 'b@c' });
+    expect(parsePath('/v1/chat/completions?x=1')).toEqual({
+      route: '/chat/completions',
+      query: '?x=1',
+      trajectory: null,
+      user: null,
+    });
+    expect(parsePath('/t/case-7/v1/embeddings')).toEqual({
+      route: '/embeddings',
+      query: '',
+      trajectory: 'case-7',
+      user: null,
+    });
+    expect(parsePath('/u/ann/t/case-7/v1/models')).toEqual({
+      route: '/models',
+      query: '',
+      trajectory: 'case-7',
+      user: 'ann',
+    });
+    expect(parsePath('/t/a/u/b%40c/v1/models')).toEqual({ route: '/models', query: '', trajectory: 'a', user: 'b@c' });
   });
 
   it('leaves paths that are not the gateway’s alone', () => {
@@ -35,7 +50,7 @@ describe('parsePath', () => {
 });
 
 describe('identify', () => {
-  const path = { route: '/chat/completions', trajectory: null, user: null };
+  const path = { route: '/chat/completions', query: '', trajectory: null, user: null };
 
   it('prefers the path to a header and a header to the body', () => {
     const headers = { 'x-pawl-trajectory': 'from-header', 'x-pawl-user': 'header-user' };

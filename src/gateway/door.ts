@@ -11,21 +11,26 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { trajectoryId } from '../collect/trajectory.ts';
 import type { Endpoint } from '../collect/turn.ts';
 import { RequestError } from '../errors.ts';
+import type { ReadBody } from './body.ts';
+import { maxDepth } from './scan.ts';
 
 export const endpoints: Readonly<Record<string, Endpoint>> = {
   '/chat/completions': 'chat',
   '/completions': 'completions',
   '/embeddings': 'embeddings',
+  '/responses': 'responses',
+  '/messages': 'messages',
 };
 
 export type Identity = {
   /** What follows /v1, e.g. `/chat/completions`. */
   readonly route: string;
+  /** With its question mark; empty when there is none. */
+  readonly query: string;
   readonly trajectory: string | null;
   readonly user: string | null;
 };
 
-const maxDepth = 64;
 const maxMessages = 4096;
 const maxTools = 1024;
 const maxUser = 256;
@@ -35,7 +40,8 @@ const maxKeys = 16;
 export function parsePath(url: string): Identity | null {
   const end = url.indexOf('?');
   const path = end < 0 ? url : url.slice(0, end);
-  if (path.startsWith('/v1/')) return { route: path.slice(3), trajectory: null, user: null };
+  const query = end < 0 ? '' : url.slice(end);
+  if (path.startsWith('/v1/')) return { route: path.slice(3), query, trajectory: null, user: null };
   if (!path.startsWith('/t/') && !path.startsWith('/u/')) return null;
   const parts = path.split('/');
   let at = 1;
@@ -48,8 +54,16 @@ export function parsePath(url: string): Identity | null {
     at += 2;
   }
   if (parts[at] !== 'v1') return null;
-  return { route: `/${parts.slice(at + 1).join('/')}`, trajectory, user };
+  return { route: `/${parts.slice(at + 1).join('/')}`, query, trajectory, user };
 }
+
+/** A path that an upstream's router could read as one outside of /v1. */
+export const leavesV1 = (route: string): boolean =>
+  route.split('/').some((segment) =>
+    decodeSegment(segment)
+      .split(/[/\\]/)
+      .some((part) => /^\.\.?$/.test(part)),
+  );
 
 export function decodeSegment(segment: string): string {
   try {
@@ -85,14 +99,21 @@ const header = (headers: IncomingHttpHeaders, name: string): string | undefined 
   return Array.isArray(value) ? value[0] : value;
 };
 
-/** Identity from path, then headers, then the body's `user` (or OpenAI's newer `safety_identifier`). */
+/** OpenAI's `user`, or its newer `safety_identifier`; Anthropic's `metadata.user_id`. */
+function userIn(endpoint: Endpoint, { user, safety_identifier, metadata }: Readonly<Record<string, unknown>>): unknown {
+  if (endpoint === 'messages') return (metadata as { user_id?: unknown } | null | undefined)?.user_id ?? null;
+  return user ?? safety_identifier ?? null;
+}
+
+/** Identity from path, then headers, then the body. */
 export function identify(
   path: Identity,
   headers: IncomingHttpHeaders,
   body: Readonly<Record<string, unknown>> | null,
+  endpoint: Endpoint = 'chat',
 ): { trajectory: string | null; user: string | null; keys: string[] } {
   const trajectory = path.trajectory ?? header(headers, 'x-pawl-trajectory') ?? null;
-  const stated = path.user ?? header(headers, 'x-pawl-user') ?? body?.user ?? body?.safety_identifier ?? null;
+  const stated = path.user ?? header(headers, 'x-pawl-user') ?? (body === null ? null : userIn(endpoint, body));
   if (stated !== null && typeof stated !== 'string')
     throw new RequestError(400, 'invalid_user', `\`user\` must be a string, not ${typeof stated}.`);
   const keys = splitKeys(header(headers, 'x-pawl-key'));
@@ -139,17 +160,30 @@ export function parseBody(bytes: Uint8Array): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
+/** What a model call is known by; a large one only by its top level, and the places of its model's name come with it. */
+export type Asked = {
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly modelSpans: [number, number][] | null;
+};
+
+export function readCall({ bytes, scan }: ReadBody): Asked {
+  if (scan === null) return { body: parseBody(bytes), modelSpans: null };
+  if (!isUtf8(bytes)) throw new RequestError(400, 'invalid_utf8', 'The request body is not valid UTF-8.');
+  return scan.read(bytes);
+}
+
 /** What only a model call must have. */
 export function checkCall(endpoint: Endpoint, body: Readonly<Record<string, unknown>>): void {
   if (typeof body.model !== 'string' || body.model === '' || body.model.length > 256)
     throw new RequestError(400, 'invalid_model', '`model` must be a string of 1 to 256 characters.');
-  if (endpoint === 'chat' && !Array.isArray(body.messages))
+  if ((endpoint === 'chat' || endpoint === 'messages') && !Array.isArray(body.messages))
     throw new RequestError(400, 'invalid_messages', '`messages` must be an array.');
-  if (Array.isArray(body.messages) && body.messages.length > maxMessages)
+  const [name, said] = endpoint === 'responses' ? ['input', body.input] : ['messages', body.messages];
+  if (Array.isArray(said) && said.length > maxMessages)
     throw new RequestError(
       400,
       'too_many_messages',
-      `\`messages\` has ${body.messages.length} entries; at most ${maxMessages} are accepted.`,
+      `\`${name}\` has ${said.length} entries; at most ${maxMessages} are accepted.`,
     );
   if (Array.isArray(body.tools) && body.tools.length > maxTools)
     throw new RequestError(

@@ -8,8 +8,12 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { TurnStatus } from '../collect/turn.ts';
-import { errorBody, isErrorBody, sendError } from './openai-error.ts';
+import type { Claim } from './budget.ts';
+import { type Coding, codingOf, expandShort } from './coding.ts';
+import { type ErrorShape, isErrorBody, sendJson } from './error-shape.ts';
+import { callHeaders, one, returnedHeaders } from './headers.ts';
 import { afterFailure, type Failure, isRetryable } from './retry.ts';
+import { passOn } from './slow-reader.ts';
 import type { Upstreams } from './upstreams.ts';
 
 export type Target = {
@@ -32,8 +36,11 @@ export type Call = {
   readonly headers: IncomingHttpHeaders;
   /** Whom to ask, in order. */
   readonly targets: readonly Target[];
-  /** Bytes of the answer kept for recording. */
-  readonly keepBytes: number;
+  readonly errors: ErrorShape;
+  /** What the answer's copy is kept under. */
+  readonly claim: Claim;
+  /** Called exactly once, after the caller has its answer or is gone. */
+  ended(outcome: Outcome): void;
 };
 
 export type Outcome = {
@@ -48,62 +55,18 @@ export type Outcome = {
   readonly firstByteAt: number | null;
   readonly stream: boolean;
   readonly chunks: readonly Uint8Array[];
+  /** What the chunks are coded in, although nobody asked for it. */
+  readonly coding: Coding | null;
   readonly cut: boolean;
 };
 
-/** Headers that belong to one connection, to Pawl, or to the client's relation with Pawl. */
-const notForwarded = new Set([
-  'host',
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'transfer-encoding',
-  'upgrade',
-  'te',
-  'trailer',
-  'expect',
-  'content-length',
-  'authorization',
-  'cookie',
-  'x-api-key',
-  // Answers are recorded as they pass, so they must not be compressed.
-  'accept-encoding',
-]);
-const notReturned = new Set([
-  'connection',
-  'keep-alive',
-  'transfer-encoding',
-  'upgrade',
-  'trailer',
-  'proxy-authenticate',
-]);
 const errorBytes = 64 * 1024;
+/** Bytes of one answer that are kept, and what keeping a piece costs besides its bytes. */
+const keepPerAnswer = 16 * 1024 * 1024;
+const keepOverhead = 128;
 
-export function forwardedHeaders(headers: IncomingHttpHeaders, key: string | undefined): string[] {
-  const out: string[] = [];
-  for (const name in headers) {
-    if (notForwarded.has(name) || name.startsWith('x-pawl-')) continue;
-    const value = headers[name];
-    if (typeof value === 'string') out.push(name, value);
-    else if (value !== undefined) for (const one of value) out.push(name, one);
-  }
-  if (key !== undefined) out.push('authorization', `Bearer ${key}`);
-  return out;
-}
-
-function returnedHeaders(headers: IncomingHttpHeaders, extra: Readonly<Record<string, string>>) {
-  const out: Record<string, string | string[]> = Object.create(null);
-  for (const name in headers) {
-    const value = headers[name];
-    if (value !== undefined && !notReturned.has(name)) out[name] = value;
-  }
-  for (const name in extra) out[name] = extra[name]!;
-  return out;
-}
-
-/** Calls `done` exactly once, after the caller has its answer or is gone. */
-export function forward(call: Call, upstreams: Upstreams, response: ServerResponse, done: (outcome: Outcome) => void) {
-  new Forwarding(call, upstreams, response, done).attempt();
+export function forward(call: Call, upstreams: Upstreams, response: ServerResponse): void {
+  new Forwarding(call, upstreams, response).attempt();
 }
 
 type Held = { status: number; headers: IncomingHttpHeaders; chunks: Uint8Array[]; bytes: number };
@@ -117,11 +80,11 @@ class Forwarding implements Outcome {
   attempts = 0; // upstream calls in all
   firstByteAt: number | null = null;
   stream = false;
+  coding: Coding | null = null;
   cut = false;
   readonly call: Call;
   readonly upstreams: Upstreams;
   readonly response: ServerResponse;
-  readonly done: (outcome: Outcome) => void;
   kept = 0;
   tries = 0; // upstream calls at the present upstream
   place = 0; // index in call.targets
@@ -132,11 +95,10 @@ class Forwarding implements Outcome {
   timer: NodeJS.Timeout | null = null;
   finished = false;
 
-  constructor(call: Call, upstreams: Upstreams, response: ServerResponse, done: (outcome: Outcome) => void) {
+  constructor(call: Call, upstreams: Upstreams, response: ServerResponse) {
     this.call = call;
     this.upstreams = upstreams;
     this.response = response;
-    this.done = done;
     response.on('close', () => this.closed());
   }
 
@@ -154,7 +116,7 @@ class Forwarding implements Outcome {
       {
         path: path + this.call.route,
         method: 'POST',
-        headers: forwardedHeaders(this.call.headers, key),
+        headers: callHeaders(this.call.headers, this.call.route, key),
         body: target.body as Buffer,
         headersTimeout: silenceMs,
         bodyTimeout: silenceMs,
@@ -168,7 +130,7 @@ class Forwarding implements Outcome {
     this.finished = true;
     this.status = status;
     this.error = error;
-    this.done(this);
+    this.call.ended(this);
   }
 
   closed(): void {
@@ -178,20 +140,19 @@ class Forwarding implements Outcome {
     this.controller?.abort(new Error('the caller went away'));
   }
 
-  /** Passes bytes on; while the caller does not take them, the upstream waits. */
-  write(chunk: Uint8Array): void {
-    if (this.response.write(chunk)) return;
-    this.controller?.pause();
-    this.response.once('drain', () => this.controller?.resume());
-  }
-
   keep(chunk: Uint8Array): void {
-    if (this.kept + chunk.length > this.call.keepBytes) {
+    const bytes = chunk.length + keepOverhead;
+    if (this.cut || this.kept + bytes > keepPerAnswer || !this.call.claim.keep(bytes)) {
       this.cut = true;
       return;
     }
-    this.kept += chunk.length;
+    this.kept += bytes;
     this.chunks.push(chunk);
+  }
+
+  /** An error of our own. */
+  say(status: number, code: string, message: string): void {
+    sendJson(this.response, status, this.call.errors.body(status, code, message), this.target.answerHeaders);
   }
 
   /** The present attempt failed before a byte went out: again, elsewhere, or the end. */
@@ -244,6 +205,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.started = true;
     of.httpStatus = status;
     of.stream = one(headers['content-type'])?.startsWith('text/event-stream') ?? false;
+    of.coding = codingOf(one(headers['content-encoding'])) ?? null;
     this.length = Number(one(headers['content-length']) ?? -1);
     of.response.writeHead(status, returnedHeaders(headers, this.target.answerHeaders));
     if (of.stream) of.response.flushHeaders();
@@ -252,7 +214,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
     const { of, held } = this;
     if (held) {
-      if (held.bytes < errorBytes) held.chunks.push(chunk);
+      if (held.bytes < errorBytes && of.call.claim.keep(chunk.length)) held.chunks.push(chunk);
       held.bytes += chunk.length;
       return;
     }
@@ -264,7 +226,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     }
     of.lastButOne = chunk.length > 1 ? chunk[chunk.length - 2]! : of.lastByte;
     of.lastByte = chunk[chunk.length - 1]!;
-    of.write(chunk);
+    passOn(of.response, chunk, of.controller);
   }
 
   onResponseEnd(): void {
@@ -284,7 +246,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     const { response } = of;
     of.controller = null;
     if (of.finished) return;
-    const reason = `Upstream ${target.upstream}: ${describe(error)}`;
+    const reason = `Upstream ${target.upstream}: ${describeFailure(error)}`;
     if (this.held) {
       this.endHeld(this.held); // the error answer itself broke off; what came of it is enough
       return;
@@ -294,15 +256,15 @@ class Attempt implements Dispatcher.DispatchHandler {
       of.failed({ kind: silent ? 'silence' : 'connection' }, reason, () => {
         const status = silent ? 504 : 502;
         const code = silent ? 'upstream_timeout' : 'upstream_unreachable';
-        sendError(response, status, code, reason, target.answerHeaders);
+        of.say(status, code, reason);
         return { status, error: reason };
       });
       return;
     }
     // Bytes are out. A stream that stopped between events can still end with a clean error event; anything else
     // must look broken to the caller, because it is.
-    if (of.stream && (of.firstByteAt === null || (of.lastByte === 0x0a && of.lastButOne === 0x0a)))
-      response.end(`data: ${JSON.stringify(errorBody(502, 'upstream_error', reason))}\n\n`);
+    const isBetween = of.firstByteAt === null || (of.lastByte === 0x0a && of.lastButOne === 0x0a);
+    if (of.stream && of.coding === null && isBetween) response.end(of.call.errors.event(502, 'upstream_error', reason));
     else response.destroy();
     of.finish('truncated', reason);
   }
@@ -311,20 +273,24 @@ class Attempt implements Dispatcher.DispatchHandler {
     const { of, target } = this;
     const { response } = of;
     const answered = `Upstream ${target.upstream} answered ${status}`;
-    const text = Buffer.concat(chunks).toString('utf8');
+    const coding = codingOf(one(headers['content-encoding'])) ?? null;
+    const whole = Buffer.concat(chunks);
+    const bytes = coding === null ? whole : expandShort(whole, coding, errorBytes);
+    const text = bytes.toString('utf8');
     const pass = () => {
-      for (const chunk of chunks) of.keep(chunk);
+      of.keep(bytes);
       of.firstByteAt = Date.now();
       if (isErrorBody(text)) {
         const out = returnedHeaders(headers, target.answerHeaders);
-        out['content-length'] = String(Buffer.byteLength(text));
+        delete out['content-encoding'];
+        out['content-length'] = String(bytes.length);
         response.writeHead(status, out);
-        response.end(text);
+        response.end(bytes);
       } else {
         const message = `${answered}${text.trim() === '' ? '' : `: ${text.trim().slice(0, 300)}`}`;
-        sendError(response, status, 'upstream_error', message, target.answerHeaders);
+        of.say(status, 'upstream_error', message);
       }
-      return { status, error: text.slice(0, 2000) || `status ${status}` };
+      return { status, error: text || `status ${status}` }; // make-turn.ts redacts it, then cuts it
     };
     if (isRetryable(status) || target.replaceable)
       of.failed({ kind: 'status', status, retryAfter: one(headers['retry-after']) }, answered, pass);
@@ -336,12 +302,10 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 }
 
-const one = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);
-
 const codeOf = (error: Error): string => ('code' in error ? String(error.code) : '');
-const isTimeout = (error: Error): boolean =>
+export const isTimeout = (error: Error): boolean =>
   /TIMEOUT/.test(codeOf(error)) && codeOf(error) !== 'UND_ERR_CONNECT_TIMEOUT';
-const describe = (error: Error): string => {
+export const describeFailure = (error: Error): string => {
   const code = codeOf(error);
   if (isTimeout(error)) return 'sent nothing for too long';
   if (code === 'ECONNREFUSED') return 'connection refused';

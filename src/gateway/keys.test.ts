@@ -2,7 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { hashToken } from '../store/keys.ts';
 import { type ClientKey, createKeyRing, createRateLimiter } from './keys.ts';
 
-const key: ClientKey = { id: 'k1', agent: 'desk', name: 'laptop', origin: 'production', rateLimit: null };
+const key: ClientKey = {
+  id: 'k1',
+  agent: 'desk',
+  name: 'laptop',
+  origin: 'production',
+  scopes: ['call'],
+  rateLimit: null,
+};
 
 describe('key ring', () => {
   const ring = createKeyRing();

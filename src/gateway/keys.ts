@@ -10,7 +10,7 @@ import { RequestError } from '../errors.ts';
 import { hashToken, type Key } from '../store/keys.ts';
 
 /** What the gateway needs of a key. */
-export type ClientKey = Pick<Key, 'id' | 'agent' | 'name' | 'origin' | 'rateLimit'>;
+export type ClientKey = Pick<Key, 'id' | 'agent' | 'name' | 'origin' | 'scopes' | 'rateLimit'>;
 
 export type KeyRing = {
   /** Throws a RequestError with 401 when the token is missing, unknown or revoked. */

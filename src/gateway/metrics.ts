@@ -1,13 +1,13 @@
 /**
  * What Prometheus reads at /metrics. Requests are counted as they end; what the recorder knows is asked for at the time
- * of reading. A label's values are bounded: model names come from callers, so beyond a few hundred releases the rest is
- * counted as `other`.
+ * of reading. A label's values are bounded: beyond a few hundred releases, or names of signals, the rest is counted as
+ * `other`, each label on its own.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { RecorderStats } from '../collect/recorder.ts';
 import type { TurnStatus } from '../collect/turn.ts';
 
-const maxReleases = 200;
+const maxValues = 200;
 
 export type Metrics = {
   readonly registry: Registry;
@@ -24,20 +24,29 @@ export type Metrics = {
   requestRefused(code: string): void;
   signalReceived(agent: string, kind: string, name: string): void;
   /** Asked at the time of reading. */
-  requestsInFlight(count: () => number): void;
+  holds(read: () => Held): void;
 };
 
-export function createMetrics(recorder: () => RecorderStats): Metrics {
+/** What the gateway holds: requests let in and not done, and bytes of bodies and copies of answers. */
+export type Held = { readonly requests: number; readonly bytes: number };
+
+/** The value, or `other` once there are too many. */
+function bounded(): (value: string) => string {
+  const known = new Set<string>();
+  return (value) => {
+    if (known.has(value)) return value;
+    if (known.size >= maxValues) return 'other';
+    known.add(value);
+    return value;
+  };
+}
+
+export function createMetrics(recorder: () => RecorderStats, linesLost: () => number = () => 0): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const registers = [registry];
-  const releases = new Set<string>();
-  const bounded = (release: string) => {
-    if (releases.has(release)) return release;
-    if (releases.size >= maxReleases) return 'other';
-    releases.add(release);
-    return release;
-  };
+  const releaseLabel = bounded();
+  const signalLabel = bounded();
 
   const requests = new Counter({
     name: 'pawl_requests_total',
@@ -84,13 +93,24 @@ export function createMetrics(recorder: () => RecorderStats): Metrics {
     labelNames: ['agent', 'kind', 'name'],
     registers,
   });
-  let inFlight = () => 0;
+  let held = (): Held => ({ requests: 0, bytes: 0 });
+  const heldGauge = (name: string, help: string, read: (now: Held) => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read(held()));
+      },
+    });
+  heldGauge('pawl_requests_in_flight', 'Requests being read or answered now', ({ requests }) => requests);
+  heldGauge('pawl_memory_bytes', 'Request bodies and copies of answers in memory now', ({ bytes }) => bytes);
   new Gauge({
-    name: 'pawl_requests_in_flight',
-    help: 'Model calls being answered now',
+    name: 'pawl_log_lines_lost_total',
+    help: 'Log lines that could not be written',
     registers,
     collect() {
-      this.set(inFlight());
+      this.set(linesLost());
     },
   });
 
@@ -123,11 +143,11 @@ export function createMetrics(recorder: () => RecorderStats): Metrics {
 
   return {
     registry,
-    requestsInFlight(count) {
-      inFlight = count;
+    holds(read) {
+      held = read;
     },
     requestEnded({ agent, release: raw, endpoint, status, seconds, firstByteSeconds, attempts }) {
-      const release = bounded(raw);
+      const release = releaseLabel(raw);
       requests.inc({ agent, release, endpoint, status });
       if (status !== 'ok') errors.inc({ agent, release, status });
       latency.observe({ agent, release }, seconds);
@@ -135,6 +155,6 @@ export function createMetrics(recorder: () => RecorderStats): Metrics {
       if (attempts > 1) retries.inc({ agent, release }, attempts - 1);
     },
     requestRefused: (code) => refused.inc({ code }),
-    signalReceived: (agent, kind, name) => signals.inc({ agent, kind, name: bounded(name) }),
+    signalReceived: (agent, kind, name) => signals.inc({ agent, kind, name: signalLabel(name) }),
   };
 }

@@ -1,7 +1,7 @@
 /** GET /v1/models: what all upstreams offer, in one list. An upstream that does not answer is left out of it. */
 import type { ServerResponse } from 'node:http';
 import { decodeSegment } from './door.ts';
-import { sendError, sendJson } from './openai-error.ts';
+import { openaiErrors, sendJson } from './error-shape.ts';
 import type { Upstreams } from './upstreams.ts';
 
 const waitMs = 5_000;
@@ -9,7 +9,7 @@ const maxBytes = 4 * 1024 * 1024;
 
 type Model = { readonly id: string } & Readonly<Record<string, unknown>>;
 
-async function modelsOf(upstreams: Upstreams, name: string): Promise<readonly Model[]> {
+export async function modelsOf(upstreams: Upstreams, name: string): Promise<readonly Model[]> {
   const { pool, path, key } = upstreams.get(name);
   const { statusCode, body } = await pool.request({
     path: `${path}/models`,
@@ -40,7 +40,8 @@ export async function listModels(route: string, upstreams: Upstreams, response: 
       for (const model of answer.value) if (!models.has(model.id)) models.set(model.id, model);
   const failures = answers.flatMap((a) => (a.status === 'rejected' ? [String((a.reason as Error).message)] : []));
   if (models.size === 0 && failures.length > 0) {
-    sendError(response, 502, 'upstream_unreachable', `No upstream listed its models: ${failures.join('; ')}`);
+    const message = `No upstream listed its models: ${failures.join('; ')}`;
+    sendJson(response, 502, openaiErrors.body(502, 'upstream_unreachable', message));
     return;
   }
   if (route === '/models') {
@@ -49,6 +50,7 @@ export async function listModels(route: string, upstreams: Upstreams, response: 
   }
   const id = decodeSegment(route.slice('/models/'.length));
   const model = models.get(id);
+  const missing = `No upstream has a model ${JSON.stringify(id.slice(0, 100))}.`;
   if (model) sendJson(response, 200, model);
-  else sendError(response, 404, 'model_not_found', `No upstream has a model ${JSON.stringify(id.slice(0, 100))}.`);
+  else sendJson(response, 404, openaiErrors.body(404, 'model_not_found', missing));
 }

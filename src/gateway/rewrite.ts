@@ -4,9 +4,9 @@
  */
 type Body = Readonly<Record<string, unknown>>;
 
-/** The body with `model` set. `body` is what `bytes` parse to. */
-export function withModel(bytes: Buffer, body: Body, model: string): Buffer {
-  const spans = modelSpans(bytes);
+/** The body with `model` set. `body` is what `bytes` parse to; `known`, where its model's names are known to stand. */
+export function withModel(bytes: Buffer, body: Body, model: string, known: [number, number][] | null = null): Buffer {
+  const spans = known ?? modelSpans(bytes);
   // A key spelled with escapes cannot be told by its bytes; nobody writes so, and the meaning is kept.
   if (spans === null || spans.length === 0) return Buffer.from(JSON.stringify({ ...body, model }));
   const value = Buffer.from(JSON.stringify(model));

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { attachments, feedbackSignal, outcomeSignal } from './signals.ts';
 
-const context = { id: 'id-1', agent: 'desk', user: null, trajectory: null, now: 1000 };
+const now = Date.UTC(2026, 0, 31, 12);
+const context = { id: 'id-1', agent: 'desk', key: 'key-1', user: null, trajectory: null, now };
 const turn = '01890a5d-ac96-774b-bcce-b302099a8057';
 
 describe('feedback', () => {
@@ -25,7 +26,8 @@ describe('feedback', () => {
       value: 0.25,
       comment: 'slow',
       user: 'ann',
-      at: 1000,
+      key: 'key-1',
+      at: now,
     });
   });
 
@@ -41,13 +43,42 @@ describe('feedback', () => {
   ])('refuses %j', (body, reason) => expect(() => feedbackSignal(body, context)).toThrow(reason));
 });
 
+describe('the time a sender gives', () => {
+  const at = (at: unknown) => [
+    () => feedbackSignal({ turn, vote: 'up', at }, context),
+    () => outcomeSignal({ turn, name: 'resolved', value: 1, at }, context),
+  ];
+  const day = 86_400_000;
+
+  it.each([now + day, now - 3650 * day, Date.UTC(2000, 0, 1), '2026-01-31T23:00:00+09:00'])('may be %s', (given) => {
+    for (const send of at(given)) expect(send().at).toBe(new Date(given).getTime());
+  });
+
+  it.each([
+    now + day + 1,
+    Number.MAX_SAFE_INTEGER,
+    Math.floor(now / 1000),
+    0,
+    -1,
+    '9999-12-31T00:00:00Z',
+    '1999-12-31T23:59:59Z',
+  ])('is refused at %s, with what would be right', (given) => {
+    for (const send of at(given)) expect(send).toThrow(/between 2000 and a day from now.*milliseconds \(not seconds\)/);
+  });
+});
+
 describe('outcome', () => {
   it('may be about a business key and may have happened earlier', () => {
     const signal = outcomeSignal(
-      { key: 'order:1234', name: 'resolved', value: true, at: '1970-01-01T00:00:00.500Z' },
+      { key: 'order:1234', name: 'resolved', value: true, at: '2026-01-30T00:00:00.500Z' },
       context,
     );
-    expect(signal).toMatchObject({ target: { kind: 'key', id: 'order:1234' }, name: 'resolved', value: 1, at: 500 });
+    expect(signal).toMatchObject({
+      target: { kind: 'key', id: 'order:1234' },
+      name: 'resolved',
+      value: 1,
+      at: Date.UTC(2026, 0, 30) + 500,
+    });
   });
 
   it('replaces the same outcome of the same target and keeps other names apart', () => {
@@ -66,7 +97,7 @@ describe('outcome', () => {
 
 it('attaches business keys to a trajectory or a turn', () => {
   expect(attachments({ trajectory: 't', keys: ['order:1', 'order:2'] }, context)).toEqual([
-    { agent: 'desk', key: 'order:1', trajectory: 't', turn: null, at: 1000 },
-    { agent: 'desk', key: 'order:2', trajectory: 't', turn: null, at: 1000 },
+    { agent: 'desk', key: 'order:1', trajectory: 't', turn: null, at: now },
+    { agent: 'desk', key: 'order:2', trajectory: 't', turn: null, at: now },
   ]);
 });

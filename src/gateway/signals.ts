@@ -5,7 +5,7 @@
  * where the sender gives one). Sent again it replaces, it never adds.
  */
 import { z } from 'zod';
-import type { Attachment, Signal, SignalTarget } from '../collect/signal.ts';
+import { type Attachment, clockErrorMs, earliestTime, type Signal, type SignalTarget } from '../collect/signal.ts';
 import { trajectoryId } from '../collect/trajectory.ts';
 import { RequestError } from '../errors.ts';
 
@@ -14,7 +14,7 @@ const target = {
   trajectory: trajectoryId.optional(),
   turn: z.uuid().optional(),
 };
-const when = z.union([z.iso.datetime({ offset: true }), z.number().int().positive()]).optional();
+const when = z.union([z.iso.datetime({ offset: true }), z.number().int()]).optional();
 const user = z.string().min(1).max(256).optional();
 
 const feedbackBody = z
@@ -50,6 +50,8 @@ const votes = { up: 1, neutral: 0.5, down: 0 } as const;
 type Context = {
   readonly id: string;
   readonly agent: string;
+  /** Id of the client key. */
+  readonly key: string;
   readonly user: string | null;
   readonly trajectory: string | null;
   readonly now: number;
@@ -79,8 +81,17 @@ function targetOf(
   );
 }
 
-const timeOf = (at: string | number | undefined, now: number) =>
-  at === undefined ? now : typeof at === 'number' ? at : Date.parse(at);
+/** What is dated later than any clock's error explains would stand above everything that comes after it. */
+function timeOf(at: string | number | undefined, now: number): number {
+  if (at === undefined) return now;
+  const time = typeof at === 'number' ? at : Date.parse(at);
+  if (time >= earliestTime && time <= now + clockErrorMs) return time;
+  throw new RequestError(
+    400,
+    'invalid_time',
+    `at: ${at} is not between 2000 and a day from now. Give ISO 8601 such as 2026-01-31T14:00:00Z, or milliseconds (not seconds) since 1970.`,
+  );
+}
 
 const identityOf = (...parts: readonly (string | null)[]) => JSON.stringify(parts);
 
@@ -98,6 +109,7 @@ export function feedbackSignal(body: unknown, context: Context): Signal {
     value: parsed.score ?? (parsed.vote === undefined ? null : votes[parsed.vote]),
     unit: null,
     user: who,
+    key: context.key,
     comment: parsed.comment ?? null,
     correction: parsed.correction ?? null,
     at: timeOf(parsed.at, context.now),
@@ -118,6 +130,7 @@ export function outcomeSignal(body: unknown, context: Context): Signal {
     value: Number(parsed.value),
     unit: parsed.unit ?? null,
     user: parsed.user ?? context.user,
+    key: context.key,
     comment: null,
     correction: null,
     at: timeOf(parsed.at, context.now),

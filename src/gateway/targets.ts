@@ -11,6 +11,8 @@ import type { Upstreams } from './upstreams.ts';
 export type Asked = {
   readonly bytes: Buffer;
   readonly body: Readonly<Record<string, unknown>>;
+  /** Where the model's name stands in the bytes, if that is known already. */
+  readonly modelSpans: [number, number][] | null;
   readonly model: string;
   /** Upstream calls for one request before the next target is asked. */
   readonly attempts: number;
@@ -44,18 +46,17 @@ function plain({ bytes, body, model, attempts, answerHeaders }: Asked, upstreams
 }
 
 function released(asked: Asked, { release, fallback }: Picked, upstreams: Upstreams): Target[] {
-  const { bytes, body, attempts, answerHeaders } = asked;
+  const { bytes, body, modelSpans, attempts, answerHeaders } = asked;
   return [release, ...(fallback === null ? [] : [fallback])].flatMap((one): Target[] => {
     // A candidate gets one try, and no other server's help: what it cannot do, the baseline does.
     const replaceable = fallback !== null && one === release;
     const chain = upstreams.from(one.upstream);
     return (replaceable ? chain.slice(0, 1) : chain).map((upstream) => ({
       upstream,
-      body: withModel(
-        withFields(bytes, body, { ...upstreams.get(upstream).defaults, ...one.sampling }),
-        body,
-        one.model,
-      ),
+      body: withFields(withModel(bytes, body, one.model, modelSpans), body, {
+        ...upstreams.get(upstream).defaults,
+        ...one.sampling,
+      }),
       attempts: replaceable ? 1 : attempts,
       release: one.name,
       replaceable,

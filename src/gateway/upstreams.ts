@@ -1,6 +1,7 @@
 /** The model servers behind the gateway, each with its own connection pool, and which of them a model name goes to. */
-import { Pool } from 'undici';
+import { buildConnector, Pool } from 'undici';
 import type { Config, Upstream } from '../config.ts';
+import { skipContinue } from './skip-continue.ts';
 
 type Connected = {
   readonly pool: Pool;
@@ -21,12 +22,16 @@ export type Upstreams = {
   close(): Promise<void>;
 };
 
+const connectTo = buildConnector({ timeout: 5_000 });
+const connect: buildConnector.connector = (options, done) =>
+  connectTo(options, (error, socket) => (error === null ? done(null, skipContinue(socket)) : done(error, null)));
+
 export function connectUpstreams(settings: Config['upstreams']): Upstreams {
   const connected = new Map<string, Connected>();
   for (const [name, { baseUrl, key, silenceSeconds, defaults }] of Object.entries(settings)) {
     const url = new URL(baseUrl);
     connected.set(name, {
-      pool: new Pool(url.origin, { connections: 512, connect: { timeout: 5_000 }, keepAliveTimeout: 30_000 }),
+      pool: new Pool(url.origin, { connections: 512, connect, keepAliveTimeout: 30_000 }),
       path: url.pathname.replace(/\/+$/, ''),
       key,
       silenceMs: silenceSeconds * 1000,

@@ -5,7 +5,11 @@ import { activeKeys, keysChannel, touchKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
 import type { KeyRing } from './keys.ts';
 
-export function watchKeys(store: Store, ring: KeyRing, log: Logger): Promise<{ close(): Promise<void> }> {
+export function watchKeys(
+  store: Store,
+  ring: Pick<KeyRing, 'replace' | 'takeUsed'>,
+  log: Logger,
+): Promise<{ close(): Promise<void> }> {
   const refresh = async () => {
     const keys = await activeKeys(store);
     ring.replace(new Map(keys.map((key) => [key.hash, key])));

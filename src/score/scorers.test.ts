@@ -57,6 +57,22 @@ describe('feedback', () => {
     expect(feedback().score(input(signals)).value).toBe(0.5);
     expect([...feedback().score(input(signals)).turns.values()]).toEqual([1, 1]);
   });
+
+  test('a thousand users whom one key invented weigh as much as one who was there', () => {
+    const mine = turns.map((one) => ({ ...one, user: 'ann' }));
+    const invented = Array.from({ length: 1000 }, (_, i) => ({ ...vote(`invented ${i}`, 0), key: 'k1' }));
+    expect(feedback().score(input([...invented, vote('ann', 1)], mine)).value).toBe(0.5);
+    const reviewer = { ...vote('reviewer', 1), key: 'k2' };
+    expect(feedback().score(input([...invented, vote('ann', 1), reviewer], mine)).value).toBeCloseTo(2 / 3, 10);
+  });
+
+  test('of several who took part each has a voice', () => {
+    const both = turns.map((one, i) => ({ ...one, user: i === 0 ? 'ann' : 'bob' }));
+    expect(feedback().score(input([vote('ann', 1), vote('bob', 1), vote('eve', 0)], both)).value).toBeCloseTo(
+      2 / 3,
+      10,
+    );
+  });
 });
 
 describe('tool use', () => {

@@ -10,6 +10,7 @@
  * is a question for outcomes. The same call with another result is no repeat, because the world changed in between.
  */
 
+import { chatMessages } from '../collect/chat-form.ts';
 import type { Turn } from '../collect/turn.ts';
 import { isObject, type JsonObject, parseUntrusted } from '../collect/untrusted.ts';
 import { misfit } from './json-schema.ts';
@@ -47,7 +48,7 @@ function toolsOf(turn: Turn): Map<string, unknown> | null {
   return new Map(
     offered.flatMap((tool): [string, unknown][] => {
       const body = objectOf(objectOf(tool).function ?? objectOf(tool).custom ?? tool);
-      return typeof body.name === 'string' ? [[body.name, body.parameters]] : [];
+      return typeof body.name === 'string' ? [[body.name, body.parameters ?? body.input_schema]] : [];
     }),
   );
 }
@@ -57,7 +58,7 @@ function resultsOf(turns: readonly Turn[], k: number, calls: readonly Call[]): M
   const results = new Map<string, string>();
   const ids = JSON.stringify(calls.map(({ id }) => id));
   for (const later of turns.slice(k + 1, k + 1 + nearby)) {
-    const messages = listOf(later.request.messages).map(objectOf);
+    const messages = listOf(chatMessages(later)).map(objectOf);
     const answer = messages.findLastIndex(({ role }) => role === 'assistant');
     if (answer < 0) continue;
     if (JSON.stringify(listOf(messages[answer]!.tool_calls).map((call) => callOf(call).id)) !== ids) continue;

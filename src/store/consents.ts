@@ -1,9 +1,13 @@
 /**
- * Who agreed that their conversations may train a model, per agent. The row says what holds now and since when; what held
- * when a trajectory began is stamped on it by record.ts.
+ * Who agreed that their conversations may train a model, per agent. The row says what holds now and since when.
+ *
+ * A conversation is everybody's who took part in it: it may train a model only if each of its turns had a user who had
+ * agreed by then and has not withdrawn since. A turn without a user is nobody's agreement. What held when each turn began
+ * is stamped on the trajectory by record.ts (the worst of its turns); `readStandings` asks again what holds now.
  */
 import { type Selectable, sql } from 'kysely';
-import type { Consent } from '../collect/trajectory.ts';
+import type { Consent, Trajectory } from '../collect/trajectory.ts';
+import { dayOf } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
 import type { ConsentTable } from './tables.ts';
 
@@ -79,6 +83,21 @@ export const readConsent = async (store: Store, agent: string, user: string): Pr
   return row ? recordOf(row) : null;
 };
 
+/** Whether a conversation of the agent that is still here was begun by the user. */
+export const hasConversed = async (store: Store, agent: string, user: string): Promise<boolean> => {
+  const found = await store.db
+    .selectFrom('trajectories')
+    .select('id')
+    .where('user_id', '=', user)
+    .where('agent', '=', agent)
+    .limit(1)
+    .executeTakeFirst()
+    .catch((error) => {
+      throw storeError(error, 'Looking for conversations of a user');
+    });
+  return found !== undefined;
+};
+
 /** One page by user id; `after` is the last user of the page before. */
 export const listConsents = async (
   store: Store,
@@ -96,21 +115,60 @@ export const listConsents = async (
   return rows.map(recordOf);
 };
 
-/** What these users of an agent say now, by user id. Who never said anything is not in it. */
-export const readConsentsOf = async (
+/**
+ * What everybody in a conversation says today about their turns in it, the worst of them: `later` is somebody who agrees now
+ * but did not yet, or not any more, when they spoke. The words are in the order of the alphabet, so the worst is the greatest.
+ */
+export type Standing = 'given' | 'later' | 'unknown' | 'withdrawn';
+
+const standing = `max(case when c.withdrawn_at is not null then 'withdrawn' when c.given_at <= x.started_at then 'given'
+  when c.given_at is not null then 'later' else 'unknown' end)`;
+const ofTurns = `x.started_at between t.started_at and t.ended_at
+  left join pawl.consent c on c.agent = x.agent and c.user_id = x.user_id`;
+
+/** Of conversations of one agent, in their order. One whose turns are not there is unknown. */
+export const readStandings = async (
   store: Store,
-  agent: string,
-  users: readonly string[],
-): Promise<Map<string, ConsentRecord>> => {
-  if (users.length === 0) return new Map();
-  const rows = await store.db
-    .selectFrom('consent')
-    .selectAll()
-    .where('agent', '=', agent)
-    .where((where) => where('user_id', '=', where.fn.any(where.val(users))))
-    .execute()
+  trajectories: readonly Pick<Trajectory, 'id' | 'agent' | 'startedAt' | 'endedAt'>[],
+): Promise<Standing[]> => {
+  const first = trajectories[0];
+  if (first === undefined) return [];
+  const days = trajectories.flatMap(({ startedAt, endedAt }) => [dayOf(startedAt), dayOf(endedAt)]).sort();
+  const { rows } = await store.pool
+    .query<{ n: number; standing: Standing }>(
+      `select t.n, ${standing} as standing
+       from unnest($2::text[], $3::timestamptz[], $4::timestamptz[]) with ordinality as t(id, started_at, ended_at, n)
+       join pawl.turns x on x.trajectory = t.id and x.agent = $1 and x.day between $5::date and $6::date and ${ofTurns}
+       group by t.n`,
+      [
+        first.agent,
+        trajectories.map(({ id }) => id),
+        trajectories.map(({ startedAt }) => startedAt),
+        trajectories.map(({ endedAt }) => endedAt),
+        days[0],
+        days.at(-1),
+      ],
+    )
     .catch((error) => {
       throw storeError(error, 'Reading consent');
     });
-  return new Map(rows.map((row) => [row.user_id, recordOf(row)]));
+  const found = new Map(rows.map((row) => [row.n, row.standing]));
+  return trajectories.map((_, i) => found.get(i + 1) ?? 'unknown');
+};
+
+/** Of the rows of a dataset, by `day trajectory`; those whose conversation is gone are not in it. */
+export const readStandingsIn = async (store: Store, dataset: string): Promise<Map<string, Standing>> => {
+  const { rows } = await store.pool
+    .query<{ day: string; trajectory: string; standing: Standing }>(
+      `select r.day, r.trajectory, ${standing} as standing
+       from pawl.dataset_rows r
+       join pawl.trajectories t on t.id = r.trajectory and t.agent = r.agent and t.day = r.day
+       join pawl.turns x on x.trajectory = t.id and x.agent = t.agent and ${ofTurns}
+       where r.dataset = $1 group by 1, 2`,
+      [dataset],
+    )
+    .catch((error) => {
+      throw storeError(error, `Reading the consent in dataset ${dataset}`);
+    });
+  return new Map(rows.map((row) => [`${row.day} ${row.trajectory}`, row.standing]));
 };

@@ -20,7 +20,6 @@ import {
   openSync,
   readdirSync,
   readFileSync,
-  readlinkSync,
   renameSync,
   rmSync,
   statSync,
@@ -33,6 +32,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { ConfigError, StoreError } from '../errors.ts';
+import { writeAtomically } from './atomic-file.ts';
 import { processStart } from './lock.ts';
 import { findNative, type Native, type ServerUser } from './native.ts';
 
@@ -49,6 +49,8 @@ export type EmbeddedOptions = {
   readonly home: string;
   /** For tests and benches: no fsync, so a crash of the machine loses the data. */
   readonly volatile?: boolean;
+  /** Gives up a start that is under way; what was begun is stopped again. */
+  readonly signal?: AbortSignal | undefined;
 };
 
 const logLimit = 4 * 1024 * 1024;
@@ -119,14 +121,20 @@ const passwordOf = (paths: Paths): string => {
   const path = join(paths.base, 'password');
   if (existsSync(path)) return readFileSync(path, 'utf8').trim();
   const password = randomBytes(24).toString('base64url');
-  writeFileSync(path, `${password}\n`, { mode: 0o600 });
+  writeAtomically(path, `${password}\n`);
   return password;
 };
 
 const environment = (): NodeJS.ProcessEnv => ({ PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' });
 
 /** Makes the cluster in a folder aside and moves it into place when it is whole, so an interruption leaves none. */
-const initialise = (paths: Paths, native: Native, user: ServerUser | null, password: string, volatile: boolean) => {
+const initialise = async (
+  paths: Paths,
+  native: Native,
+  user: ServerUser | null,
+  password: string,
+  { volatile, signal }: EmbeddedOptions,
+): Promise<void> => {
   if (existsSync(paths.data)) return;
   const making = join(paths.base, 'making');
   const data = join(making, 'data');
@@ -137,22 +145,37 @@ const initialise = (paths: Paths, native: Native, user: ServerUser | null, passw
   if (user) for (const path of [data, secret]) chownSync(path, user.uid, user.gid);
   // A file as standard input, not a pipe: initdb opens it again by the name /dev/stdin.
   const input = openSync(secret, 'r');
-  const made = spawnSync(
+  const child = spawn(
     native.bin('initdb'),
     [
       ...['-D', asSeenBy(user, data), '-U', role, '--auth=scram-sha-256', '--pwfile=/dev/stdin'],
       ...['--encoding=UTF8', '--locale=C', '--no-instructions', ...(volatile ? ['--no-sync'] : [])],
     ],
-    { cwd: data, ...user, stdio: [input, 'pipe', 'pipe'], encoding: 'utf8', env: environment() },
+    // In a process group of its own: Ctrl-C reaches it through Pawl, which then also tidies up.
+    { cwd: data, ...user, detached: true, stdio: [input, 'ignore', 'pipe'], env: environment() },
   );
   closeSync(input);
-  if (made.status !== 0) {
+  const stop = () => child.pid !== undefined && signalTo(-child.pid, 'SIGKILL');
+  signal?.addEventListener('abort', stop);
+  let said = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+  const status = await new Promise<number | null>((ended) => {
+    child.once('close', ended);
+    child.once('error', (error) => {
+      said = error.message;
+      ended(null);
+    });
+  });
+  signal?.removeEventListener('abort', stop);
+  if (status !== 0) {
     rmSync(making, { recursive: true, force: true });
-    const said = `${made.error?.message ?? ''} ${made.stderr ?? ''}`.trim();
+    signal?.throwIfAborted();
     const hint = said.includes('could not look up effective user ID')
       ? 'Give this user id a name in /etc/passwd, or set DATABASE_URL to a PostgreSQL of your own.'
       : 'Set DATABASE_URL to use a PostgreSQL of your own instead.';
-    throw new StoreError(`The embedded PostgreSQL could not be initialised in ${paths.data}: ${said} ${hint}`);
+    throw new StoreError(`The embedded PostgreSQL could not be initialised in ${paths.data}: ${said.trim()} ${hint}`);
   }
   renameSync(data, paths.data);
   rmSync(making, { recursive: true, force: true });
@@ -180,19 +203,27 @@ const readPidFile = (paths: Paths): PidFile | null => {
 
 const alive = (pid: number): boolean => processStart(pid) !== null;
 
-/** Whether a living process is the server of this cluster and not a stranger that got a recycled pid. */
-const isOurServer = (paths: Paths, pid: number): boolean => {
-  if (!alive(pid)) return false;
-  if (process.platform === 'linux') {
-    try {
-      // ' (deleted)' never matches: a server whose folder is gone serves nobody.
-      return readlinkSync(`/proc/${pid}/cwd`) === paths.data;
-    } catch {
-      return false;
-    }
+/**
+ * Whose a pid is: the server of this cluster, a stranger that got a recycled number, or a PostgreSQL of which this user
+ * cannot see in which folder it works. A server's folder is compared as a place and not by its name: links and mounts give one
+ * folder many names.
+ */
+export const whose = (data: string, pid: number): 'nobody' | 'ours' | 'stranger' | 'unknown' => {
+  if (!alive(pid)) return 'nobody';
+  if (process.platform === 'win32') return 'ours';
+  if (process.platform !== 'linux') {
+    const { stdout } = spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' });
+    return stdout.includes(data) ? 'ours' : /postgres/.test(stdout) ? 'unknown' : 'stranger';
   }
-  if (process.platform === 'win32') return true;
-  return spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout.includes(paths.data);
+  try {
+    if (readFileSync(`/proc/${pid}/comm`, 'utf8').trim() !== 'postgres') return 'stranger';
+    const [theirs, own] = [statSync(`/proc/${pid}/cwd`), statSync(data)];
+    return theirs.ino === own.ino && theirs.dev === own.dev ? 'ours' : 'stranger';
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    // ENOENT: it ended meanwhile, or its folder is deleted and it serves nobody.
+    return code === 'EACCES' || code === 'EPERM' ? 'unknown' : 'stranger';
+  }
 };
 
 const urlOf = (port: number, password: string, database: string): string =>
@@ -222,7 +253,8 @@ const waitGone = async (pid: number, limitMs: number): Promise<boolean> => {
   return true;
 };
 
-const signal = (pid: number, name: NodeJS.Signals): void => {
+/** A negative pid is a process group. */
+const signalTo = (pid: number, name: NodeJS.Signals): void => {
   try {
     process.kill(pid, name);
   } catch (error) {
@@ -234,7 +266,7 @@ const signal = (pid: number, name: NodeJS.Signals): void => {
 const stopServer = async (paths: Paths, pid: number): Promise<void> => {
   for (const [name, limitMs] of [['SIGINT', 60_000] as const, ['SIGQUIT', 15_000] as const]) {
     if (!alive(pid)) return;
-    signal(pid, name);
+    signalTo(pid, name);
     if (await waitGone(pid, limitMs)) return;
   }
   throw new StoreError(
@@ -274,7 +306,7 @@ const launch = async (
   native: Native,
   user: ServerUser | null,
   options: Record<string, string>,
-  wantedPort?: number,
+  { wantedPort, signal }: { readonly wantedPort?: number; readonly signal?: AbortSignal | undefined },
 ): Promise<{ port: number; pid: number } | null> => {
   const port = wantedPort ?? (await freePort());
   trimLog(paths.log);
@@ -315,8 +347,12 @@ const launch = async (
     }
     const file = readPidFile(paths);
     if (file?.pid === child.pid && file?.status === 'ready') return { port, pid: file.pid };
+    if (signal?.aborted) {
+      if (child.pid !== undefined) await stopServer(paths, child.pid);
+      signal.throwIfAborted();
+    }
     if (Date.now() > end) {
-      if (child.pid !== undefined) signal(child.pid, 'SIGQUIT');
+      if (child.pid !== undefined) signalTo(child.pid, 'SIGQUIT');
       throw new StoreError(`The embedded PostgreSQL was not ready after ${startLimitMs / 1000} s (log: ${paths.log}).`);
     }
     await sleep(15);
@@ -324,17 +360,33 @@ const launch = async (
 };
 
 /** A server that a killed Pawl left behind: taken over as it is, or stopped if it was started otherwise. */
-const adopt = async (paths: Paths, password: string, fingerprint: string): Promise<PidFile | null> => {
+const adopt = async (
+  paths: Paths,
+  password: string,
+  fingerprint: string,
+  abort?: AbortSignal,
+): Promise<PidFile | null> => {
   const file = readPidFile(paths);
   if (file === null) return null;
-  if (!isOurServer(paths, file.pid)) {
-    // A pid file without its server. PostgreSQL would trust any living process of the same user with that number.
-    rmSync(join(paths.data, 'postmaster.pid'), { force: true });
-    return null;
+  switch (whose(paths.data, file.pid)) {
+    case 'nobody':
+      // PostgreSQL clears the file away itself, after looking whether processes of the dead server still hold its memory.
+      return null;
+    case 'stranger':
+      // A recycled number. PostgreSQL would believe any living process of the same user to be its server.
+      rmSync(join(paths.data, 'postmaster.pid'), { force: true });
+      return null;
+    case 'unknown':
+      if ((await answers(urlOf(file.port, password, 'postgres'))) === 'yes') return file;
+      throw new StoreError(
+        `${join(paths.data, 'postmaster.pid')} names process ${file.pid}, a PostgreSQL that this user may not look into. Stop it, or remove the file if it is the server of another folder.`,
+        { retryable: true },
+      );
+    case 'ours':
   }
   const sameSettings = existsSync(paths.state) && readFileSync(paths.state, 'utf8') === fingerprint;
   const end = Date.now() + startLimitMs;
-  while (sameSettings && alive(file.pid) && Date.now() < end) {
+  while (sameSettings && alive(file.pid) && Date.now() < end && !abort?.aborted) {
     const now = readPidFile(paths);
     const answer = now === null ? 'no' : await answers(urlOf(now.port, password, 'postgres'));
     if (answer === 'yes') return now;
@@ -342,6 +394,7 @@ const adopt = async (paths: Paths, password: string, fingerprint: string): Promi
     await sleep(50);
   }
   await stopServer(paths, file.pid);
+  abort?.throwIfAborted();
   return null;
 };
 
@@ -358,7 +411,8 @@ const ensureDatabase = async (port: number, password: string): Promise<void> => 
 };
 
 /** Starts or adopts the server. The caller holds the lock on `home` (lock.ts). */
-export const startEmbedded = async ({ home, volatile = false }: EmbeddedOptions): Promise<EmbeddedServer> => {
+export const startEmbedded = async (given: EmbeddedOptions): Promise<EmbeddedServer> => {
+  const { home, volatile = false, signal } = given;
   const paths = pathsOf(home);
   mkdirSync(paths.base, { recursive: true });
   const user = serverUser(paths, home);
@@ -374,7 +428,7 @@ export const startEmbedded = async ({ home, volatile = false }: EmbeddedOptions)
       );
   }
   const password = passwordOf(paths);
-  initialise(paths, native, user, password, volatile);
+  await initialise(paths, native, user, password, given);
   if (user) {
     // A folder that changed hands (copied, or first used by another user) must belong to the server's user.
     if (statSync(paths.data).uid !== user.uid) chownTree(paths.data, user);
@@ -385,16 +439,20 @@ export const startEmbedded = async ({ home, volatile = false }: EmbeddedOptions)
   const fingerprint = createHash('sha256')
     .update(JSON.stringify([native.version, options]))
     .digest('hex');
-  const found = await adopt(paths, password, fingerprint);
+  const found = await adopt(paths, password, fingerprint, signal);
   let running: { port: number; pid: number } | null = found;
   for (let attempt = 0; running === null && attempt < 10; attempt++)
-    running = await launch(paths, native, user, options);
+    running = await launch(paths, native, user, options, { signal });
   if (running === null) throw new StoreError('No free port for the embedded PostgreSQL was found in 10 attempts.');
   const { port } = running;
   let { pid } = running;
-  writeFileSync(`${paths.state}.new`, fingerprint);
-  renameSync(`${paths.state}.new`, paths.state);
-  await ensureDatabase(port, password);
+  writeAtomically(paths.state, fingerprint);
+  try {
+    await ensureDatabase(port, password);
+  } catch (error) {
+    await stopServer(paths, pid);
+    throw error;
+  }
 
   const trimming = setInterval(() => trimLog(paths.log), 3_600_000);
   trimming.unref();
@@ -405,7 +463,7 @@ export const startEmbedded = async ({ home, volatile = false }: EmbeddedOptions)
   let restarting: Promise<void> | null = null;
   const restart = async (): Promise<void> => {
     const left = await adopt(paths, password, fingerprint);
-    pid = (left ?? (await launch(paths, native, user, options, port)))?.pid ?? pid;
+    pid = (left ?? (await launch(paths, native, user, options, { wantedPort: port })))?.pid ?? pid;
   };
   const watching = setInterval(() => {
     if (restarting !== null || alive(pid)) return;
@@ -435,7 +493,7 @@ export const startEmbedded = async ({ home, volatile = false }: EmbeddedOptions)
 export const runningEmbedded = (home: string): string | null => {
   const paths = pathsOf(home);
   const file = readPidFile(paths);
-  if (file === null || !isOurServer(paths, file.pid)) return null;
+  if (file === null || !['ours', 'unknown'].includes(whose(paths.data, file.pid))) return null;
   return urlOf(file.port, passwordOf(paths), role);
 };
 

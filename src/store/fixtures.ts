@@ -56,6 +56,7 @@ export const signal = (fields: Partial<Signal> = {}): Signal => {
     value: 1,
     unit: null,
     user: 'ann',
+    key: null,
     comment: null,
     correction: null,
     at,

@@ -8,6 +8,15 @@ import type { Origin } from '../collect/trajectory.ts';
 import { type Store, storeError } from './postgres.ts';
 import type { KeysTable } from './tables.ts';
 
+/**
+ * What a key may be used for: model calls; votes and comments of users; measured outcomes, which decide what a model learns; and
+ * reading what a client may see.
+ */
+export const scopes = ['call', 'feedback', 'outcomes', 'read'] as const;
+export type Scope = (typeof scopes)[number];
+/** What an agent needs that talks to users. */
+export const usualScopes: readonly Scope[] = ['call', 'feedback'];
+
 export type Key = {
   readonly id: string;
   readonly agent: string;
@@ -16,6 +25,7 @@ export type Key = {
   readonly prefix: string;
   /** What traffic with this key is; a caller cannot choose it per call. */
   readonly origin: Origin;
+  readonly scopes: readonly Scope[];
   readonly rateLimit: number | null; // requests per minute
   readonly createdAt: Date;
   readonly revokedAt: Date | null;
@@ -36,6 +46,7 @@ const keyOf = (row: Selectable<KeysTable>): Key => ({
   name: row.name,
   prefix: row.prefix,
   origin: row.origin,
+  scopes: row.scopes,
   rateLimit: row.rate_limit,
   createdAt: row.created_at,
   revokedAt: row.revoked_at,
@@ -46,13 +57,14 @@ export type NewKey = {
   readonly agent: string;
   readonly name: string;
   readonly origin?: Origin;
+  readonly scopes?: readonly Scope[];
   readonly rateLimit?: number | null;
 };
 
 /** Makes a key. The token is in this answer and nowhere else. */
 export const createKey = async (
   store: Store,
-  { agent, name, origin = 'production', rateLimit = null }: NewKey,
+  { agent, name, origin = 'production', scopes: may = usualScopes, rateLimit = null }: NewKey,
   token: string = newToken(),
 ): Promise<{ key: Key; token: string }> => {
   const row = await store.db
@@ -64,6 +76,7 @@ export const createKey = async (
       hash: hashToken(token),
       prefix: token.slice(0, 10),
       origin,
+      scopes: [...may],
       rate_limit: rateLimit,
     })
     .returningAll()

@@ -14,7 +14,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConfigError } from '../errors.ts';
 
-export type HomeLock = { readonly path: string; release(): void };
+export type HomeLock = {
+  readonly path: string;
+  /** Names this holding of the folder and no other; `homeHolder` reads it back. */
+  readonly instance: string;
+  release(): void;
+};
 
 /** Something that differs between two processes that had the same pid; null when the process does not exist. */
 export const processStart = (pid: number): string | null => {
@@ -46,13 +51,13 @@ export const processStart = (pid: number): string | null => {
 };
 
 /** `brief`: a command that will be done in a moment, and not a Pawl that serves. */
-type Owner = { readonly pid: number; readonly start: string; readonly brief: boolean };
+type Owner = { readonly pid: number; readonly start: string; readonly brief: boolean; readonly instance: string };
 
 const readOwner = (text: string): Owner | null => {
   try {
     const value = JSON.parse(text) as Partial<Owner> | null;
     return typeof value?.pid === 'number' && typeof value.start === 'string'
-      ? { pid: value.pid, start: value.start, brief: value.brief === true }
+      ? { pid: value.pid, start: value.start, brief: value.brief === true, instance: String(value.instance) }
       : null;
   } catch {
     return null;
@@ -68,11 +73,13 @@ const read = (path: string): string | null => {
   }
 };
 
-/** The pid of the living process that owns the folder, or null. */
-export const homeOwner = (home: string): number | null => {
+/** The living process that has the folder, or null. */
+export const homeHolder = (home: string): { readonly pid: number; readonly instance: string } | null => {
   const owner = readOwner(read(join(home, 'pawl.lock')) ?? '');
-  return owner && processStart(owner.pid) === owner.start ? owner.pid : null;
+  return owner && processStart(owner.pid) === owner.start ? owner : null;
 };
+
+export const homeOwner = (home: string): number | null => homeHolder(home)?.pid ?? null;
 
 const tryLink = (from: string, to: string): boolean => {
   try {
@@ -86,14 +93,21 @@ const tryLink = (from: string, to: string): boolean => {
 
 const attempts = 50;
 const briefMs = 100; // × attempts: how long a command is waited for
+const silentAttempts = 20;
+
+export type LockOptions = {
+  readonly brief?: boolean;
+  /** Told once of a command that is still waited for after two seconds. */
+  readonly onWait?: (pid: number) => void;
+};
 
 /** Takes the folder or throws a ConfigError that names the process that has it. A command that has it is waited for. */
-export const lockHome = async (home: string, { brief = false } = {}): Promise<HomeLock> => {
+export const lockHome = async (home: string, { brief = false, onWait }: LockOptions = {}): Promise<HomeLock> => {
   mkdirSync(home, { recursive: true });
   const path = join(home, 'pawl.lock');
-  const nonce = randomBytes(6).toString('hex');
-  const claim = `${path}.${process.pid}.${nonce}`;
-  const text = JSON.stringify({ pid: process.pid, start: processStart(process.pid), brief, nonce });
+  const instance = randomBytes(6).toString('hex');
+  const claim = `${path}.${process.pid}.${instance}`;
+  const text = JSON.stringify({ pid: process.pid, start: processStart(process.pid), brief, instance });
   writeFileSync(claim, text);
   try {
     for (let attempt = 0; attempt < attempts; attempt++) {
@@ -109,7 +123,7 @@ export const lockHome = async (home: string, { brief = false } = {}): Promise<Ho
               if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
             }
           };
-          return { path, release };
+          return { path, instance, release };
         }
         continue;
       }
@@ -118,11 +132,12 @@ export const lockHome = async (home: string, { brief = false } = {}): Promise<Ho
       const owner = readOwner(held);
       if (owner && processStart(owner.pid) === owner.start) {
         if (owner.brief && !brief && attempt + 1 < attempts) {
+          if (attempt === silentAttempts) onWait?.(owner.pid);
           await sleep(briefMs);
           continue;
         }
         throw new ConfigError(
-          `The data folder ${home} is in use by another Pawl, process ${owner.pid}. Stop that one, or give this one its own folder with PAWL_HOME.`,
+          `The data folder ${home} is in use by another Pawl, process ${owner.pid}${owner.brief ? ' (a command)' : ''}. Stop that one, or give this one its own folder with PAWL_HOME.`,
         );
       }
       const aside = `${claim}.stale`;

@@ -7,9 +7,13 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import type pg from 'pg';
 import { ConfigError } from '../errors.ts';
+import { givenUpAfter, scanning } from './limits.ts';
 
 export type Migration = { readonly name: string; readonly sql: string; readonly checksum: string };
 type Applied = { readonly name: string; readonly checksum: string };
+
+/** Whoever opens the database, with whatever limits: a migration takes its time, and so does waiting for another's. */
+const patiently = { query_timeout: givenUpAfter(scanning) };
 
 /** A number nobody else is likely to use: 'pawl' in ASCII. */
 const lock = 0x7061776c;
@@ -64,7 +68,10 @@ const readApplied = async (client: pg.PoolClient): Promise<Applied[]> => {
 /** Runs the next migration, if there is one, and says its name. */
 const step = async (client: pg.PoolClient, known: readonly Migration[]): Promise<string | null> => {
   // The lock belongs to the transaction, not to the session, so that it also works behind a connection pooler.
-  await client.query(`begin; select pg_advisory_xact_lock(${lock})`);
+  await client.query({
+    ...patiently,
+    text: `begin; set local statement_timeout = ${scanning.statementMs}; select pg_advisory_xact_lock(${lock})`,
+  });
   let name = '';
   try {
     await client.query(
@@ -74,7 +81,7 @@ const step = async (client: pg.PoolClient, known: readonly Migration[]): Promise
     const next = planMigrations(known, await readApplied(client))[0];
     if (next) {
       name = next.name;
-      await client.query(next.sql);
+      await client.query({ ...patiently, text: next.sql });
       await client.query('insert into pawl.migrations (name, checksum) values ($1, $2)', [name, next.checksum]);
     }
     await client.query('commit');

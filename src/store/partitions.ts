@@ -41,7 +41,8 @@ export const ensurePartitions = async (store: Store, days: Iterable<Day>): Promi
       for (const parent of parents) {
         const name = partitionName(parent, day);
         if (names.has(name)) continue;
-        const columns = 'including defaults including constraints including storage including compression';
+        const columns =
+          'including defaults including generated including constraints including storage including compression';
         // It may exist, detached by hand or by a drop that was interrupted: then it comes back with what is in it.
         await client.query(`create table if not exists pawl.${name} (like pawl.${parent} ${columns})`);
         await client.query(

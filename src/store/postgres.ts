@@ -4,21 +4,27 @@
  * says whether trying again can help.
  */
 import { Kysely, PostgresDialect } from 'kysely';
-import pg from 'pg';
 import { ConfigError, StoreError } from '../errors.ts';
 import { runningEmbedded, startEmbedded } from './embedded.ts';
+import { type Limits, scanning } from './limits.ts';
 import { homeOwner, lockHome } from './lock.ts';
 import { migrate } from './migrate.ts';
+import { isSilence, openPool, type Pool } from './pool.ts';
 import type { Day, Tables } from './tables.ts';
 
 export type Store = {
-  readonly pool: pg.Pool;
+  readonly pool: Pool['pool'];
   readonly db: Kysely<Tables>;
   readonly url: string;
   readonly kind: 'embedded' | 'external';
   readonly serverVersion: number; // e.g. 18, 14
   /** Days whose partitions are known to exist, so that writing does not ask each time. */
   readonly knownDays: Set<Day>;
+  /** The same database through connections of its own with other limits; closed with this one. */
+  within(limits: Limits, poolSize?: number): Store;
+  /** Cuts every connection without a word to the server: they have fallen silent. Queries under way fail. */
+  cut(): void;
+  /** Within a few seconds, whatever the database does. */
   close(): Promise<void>;
 };
 
@@ -28,6 +34,8 @@ export type StoreOptions = {
   /** Use the server of a Pawl that is already running in `home` instead of refusing; for commands that look on. */
   readonly join?: boolean;
   readonly poolSize?: number;
+  /** How long statements may take; without it, as long as whole days of turns need. */
+  readonly limits?: Limits;
   /** Tests and benches only: an embedded server without fsync. */
   readonly volatile?: boolean;
 };
@@ -35,15 +43,8 @@ export type StoreOptions = {
 const oldest = 14;
 const newest = 18;
 
-// bigint as number: counts and token sums stay far below 2^53. Days stay text: a JS Date would shift them by time zone.
-const parsers: Record<number, (text: string) => unknown> = { 20: Number, 1082: (text) => text };
-const types: pg.CustomTypesConfig = {
-  getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
-    (format !== 'binary' && parsers[oid]) || pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
-};
-
 /** SQLSTATE classes and system errors where the same call may work later: the connection, resources, rollback by conflict. */
-const passing = /^(08|53|57|58|40|25006$|55P03$|55006$)/;
+const passing = /^(08|53|57|58|40|25006$|25P03$|55P03$|55006$)/;
 const systemCodes = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'],
 ]);
@@ -52,14 +53,17 @@ export const isRetryable = (error: unknown): boolean => {
   const { code, message } = error as { code?: string; message?: string };
   if (typeof code === 'string') return passing.test(code) || systemCodes.has(code);
   // pg's own errors carry no code.
-  return /Connection terminated|timeout exceeded when trying to connect|not queryable|Client was closed/i.test(
-    message ?? '',
+  return (
+    isSilence(error) ||
+    /Connection terminated|timeout exceeded when trying to connect|not queryable|Client was closed/i.test(message ?? '')
   );
 };
 
 /** What the database said, without the connection string. */
 export const storeError = (error: unknown, doing: string): StoreError => {
   if (error instanceof StoreError) return error;
+  if (isSilence(error))
+    return new StoreError(`${doing} failed: the database did not answer in time`, { cause: error, retryable: true });
   const said = error instanceof Error ? error.message || (error as { code?: string }).code : String(error);
   return new StoreError(`${doing} failed: ${said}`, { cause: error, retryable: isRetryable(error) });
 };
@@ -79,42 +83,27 @@ const checkAddress = (url: string): void => {
     throw new ConfigError('DATABASE_URL must begin with postgres:// or postgresql://.');
 };
 
-export const openPool = (url: string, size: number): pg.Pool => {
-  const pool = new pg.Pool({
-    connectionString: url,
-    max: size,
-    connectionTimeoutMillis: 10_000,
-    idleTimeoutMillis: 30_000,
-    keepAlive: true,
-    application_name: 'pawl',
-    types,
-  });
-  // A connection that breaks is replaced at the next use, and whoever was using it gets the error from the query. Without
-  // listeners it would end the process; the pool takes its own away from connections in use and on their way out.
-  pool.on('error', () => {});
-  pool.on('connect', (client) => client.on('error', () => {}));
-  return pool;
-};
-
 /** Opens a pool on a running server, checks its version and brings the schema up to date. */
 export const connectStore = async (
   url: string,
   options: {
     kind?: Store['kind'];
     poolSize?: number;
+    limits?: Limits;
     /** With the process id of the server's side of each new connection. */
     onConnect?: (backend: number) => void;
     onClose?: () => Promise<void>;
   } = {},
 ): Promise<Store> => {
-  const pool = openPool(url, options.poolSize ?? 10);
+  const main = openPool(url, options.poolSize ?? 10, options.limits ?? scanning);
+  const { pool } = main;
   const { onConnect } = options;
   if (onConnect) pool.on('connect', (client) => onConnect((client as unknown as { processID: number }).processID));
-  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) }).withSchema('pawl');
+  const others: Pool[] = [];
   let closing: Promise<void> | null = null;
   const close = (): Promise<void> => {
     closing ??= (async () => {
-      await pool.end();
+      await Promise.all([main, ...others].map((one) => one.close()));
       await options.onClose?.();
     })();
     return closing;
@@ -127,38 +116,82 @@ export const connectStore = async (
         `The server at ${shownUrl(url)} is PostgreSQL ${serverVersion}; Pawl works with ${oldest} to ${newest}.`,
       );
     await migrate(pool);
-    return { pool, db, url, kind: options.kind ?? 'external', serverVersion, knownDays: new Set(), close };
+    const about = { url, kind: options.kind ?? 'external', serverVersion, knownDays: new Set<Day>() };
+    const storeOn = (of: Pool, end: () => Promise<void>): Store => ({
+      ...about,
+      pool: of.pool,
+      db: new Kysely<Tables>({ dialect: new PostgresDialect({ pool: of.pool }) }).withSchema('pawl'),
+      within(limits, poolSize = 10) {
+        const other = openPool(url, poolSize, limits);
+        others.push(other);
+        return storeOn(other, () => other.close());
+      },
+      cut: () => of.cutAll(),
+      close: end,
+    });
+    return storeOn(main, close);
   } catch (error) {
-    await pool.end();
+    await main.close();
     if (error instanceof ConfigError) throw error;
     throw storeError(error, `Opening the database at ${shownUrl(url)}`);
   }
 };
 
-export const openStore = async (options: StoreOptions): Promise<Store> => {
-  const { home, databaseUrl } = options;
-  const size = options.poolSize === undefined ? {} : { poolSize: options.poolSize };
+const asked = ({ poolSize, limits }: Pick<StoreOptions, 'poolSize' | 'limits'>) => ({
+  ...(poolSize === undefined ? {} : { poolSize }),
+  ...(limits === undefined ? {} : { limits }),
+});
+
+/** A server that accepts a connection and says nothing must not be waited for by somebody who is leaving. */
+const unlessAborted = (connecting: Promise<Store>, signal: AbortSignal | undefined): Promise<Store> => {
+  if (signal === undefined) return connecting;
+  return new Promise((resolve, reject) => {
+    signal.addEventListener('abort', () => {
+      reject(signal.reason as Error);
+      connecting.then((late) => late.close()).catch(() => {});
+    });
+    connecting.then(resolve, reject);
+  });
+};
+
+/** The database of a folder whose lock the caller holds. The embedded server stops when the store is closed. */
+export const openOwned = async (
+  options: Omit<StoreOptions, 'join'> & { readonly signal?: AbortSignal },
+): Promise<Store> => {
+  const { home, databaseUrl, signal } = options;
   if (databaseUrl) {
     checkAddress(databaseUrl);
-    return connectStore(databaseUrl, { kind: 'external', ...size });
+    return unlessAborted(connectStore(databaseUrl, { kind: 'external', ...asked(options) }), signal);
   }
-  if (options.join && homeOwner(home) !== null) {
-    const url = runningEmbedded(home);
-    if (url !== null) return connectStore(url, { kind: 'embedded', ...size });
-  }
-  const lock = await lockHome(home, { brief: options.join ?? false });
+  const server = await startEmbedded({ home, volatile: options.volatile ?? false, signal });
   try {
-    const server = await startEmbedded({ home, volatile: options.volatile ?? false });
-    const stop = async () => {
-      await server.stop();
+    return await connectStore(server.url, { kind: 'embedded', ...asked(options), onClose: () => server.stop() });
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+};
+
+export const openStore = async ({ join = false, ...options }: StoreOptions): Promise<Store> => {
+  const { home } = options;
+  if (options.databaseUrl) return openOwned(options);
+  const holder = join ? homeOwner(home) : null;
+  if (holder !== null) {
+    const url = runningEmbedded(home);
+    if (url === null)
+      throw new StoreError(`The database of the Pawl that runs in ${home} (process ${holder}) is not up.`, {
+        retryable: true,
+      });
+    return connectStore(url, { kind: 'embedded', ...asked(options) });
+  }
+  const lock = await lockHome(home, { brief: join });
+  try {
+    const store = await openOwned(options);
+    const close = async () => {
+      await store.close();
       lock.release();
     };
-    try {
-      return await connectStore(server.url, { kind: 'embedded', ...size, onClose: stop });
-    } catch (error) {
-      await server.stop();
-      throw error;
-    }
+    return { ...store, close };
   } catch (error) {
     lock.release();
     throw error;

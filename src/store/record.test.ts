@@ -184,7 +184,7 @@ describe('writing turns', () => {
 });
 
 describe('consent', () => {
-  test('is what the user had said when the first turn began', async () => {
+  test('is what the user had said when the turn began', async () => {
     const store = await withStore();
     const day = 86_400_000;
     await store.pool.query(
@@ -210,18 +210,37 @@ describe('consent', () => {
     ]);
   });
 
-  test('is stamped anew when an earlier turn, or the user id, arrives later', async () => {
+  test('is that of everybody who took part: the worst of the turns, in whatever order they arrive', async () => {
+    const agreed = (user: string, at: number, withdrawn: number | null = null) =>
+      `('desk', '${user}', to_timestamp(${at / 1000}), ${withdrawn === null ? 'null' : `to_timestamp(${withdrawn / 1000})`})`;
+    const said = [agreed('ann', noon), agreed('bob', noon - 9, noon + 2), agreed('cleo', noon + 3)];
+    const turn = (user: string | null, at: number) => ({ user, startedAt: noon + at });
+    const cases = [
+      [[turn('ann', 0), turn('ann', 9)], 'given'],
+      [[turn('ann', 0), turn('cleo', 3)], 'given'], // each had agreed by the time of their own turn
+      [[turn('ann', 0), turn('cleo', 2)], 'unknown'],
+      [[turn('ann', 0), turn('bob', 1)], 'given'],
+      [[turn('ann', 0), turn('bob', 2)], 'withdrawn'],
+      [[turn('ann', 0), turn(null, 1)], 'unknown'],
+      [[turn('ann', 0), turn('dan', 1)], 'unknown'],
+      [[turn('ann', 0), turn(null, 1), turn('bob', 2)], 'withdrawn'],
+      [[turn('ann', -1), turn('ann', 0)], 'unknown'],
+    ] as const;
     const store = await withStore();
     await store.pool.query(
-      `insert into pawl.consent (agent, user_id, given_at) values ('desk', 'ann', to_timestamp($1))`,
-      [noon / 1000],
+      `insert into pawl.consent (agent, user_id, given_at, withdrawn_at) values ${said.join(', ')}`,
     );
-    await writeEntries(store, [entry.turn({ startedAt: noon, user: null })]);
-    expect(await trajectories(store)).toMatchObject([{ consent: 'unknown' }]);
-    await writeEntries(store, [entry.turn({ startedAt: noon + 5, user: 'ann' })]);
-    expect(await trajectories(store)).toMatchObject([{ consent: 'given' }]);
-    await writeEntries(store, [entry.turn({ startedAt: noon - 5, user: 'ann' })]);
-    expect(await trajectories(store)).toMatchObject([{ consent: 'unknown' }]);
+    const arrivals = cases.flatMap(([turns, expected], i) =>
+      [[turns], turns.map((one) => [one]), turns.map((one) => [one]).reverse()].map((batches, order) => ({
+        id: `${i}-${order}`,
+        expected,
+        batches: batches.map((batch) => batch.map((at) => entry.turn({ ...at, trajectory: `${i}-${order}` }))),
+      })),
+    );
+    for (const { batches } of arrivals) for (const batch of batches) await writeEntries(store, batch);
+    expect((await trajectories(store)).map(({ id, consent }) => [id, consent])).toEqual(
+      arrivals.map(({ id, expected }) => [id, expected]),
+    );
   });
 });
 
@@ -238,6 +257,23 @@ describe('signals and attachments', () => {
     expect(await writeEntries(store, [entry.signal({ at: noon + 3, value: 0.25 })])).toMatchObject({ inserted: 1 });
     const rows = (await store.pool.query('select value from pawl.signals')).rows;
     expect(rows).toEqual([{ value: 0.25 }]);
+  });
+
+  test('a time that no clock’s error explains gives way to the arrival, and does not shut out the true value', async () => {
+    const store = await withStore();
+    const day = 86_400_000;
+    const far = [Date.UTC(9999, 0, 1), Number.MAX_SAFE_INTEGER, noon + day + 1, -1, 0];
+    for (const [i, at] of far.entries())
+      await writeEntries(store, [entry.signal({ id: uuidAt(noon), identity: `${i}`, at, receivedAt: noon, value: 0 })]);
+    await writeEntries(store, [
+      entry.signal({ identity: 'ahead', at: noon + day, receivedAt: noon }),
+      ...far.map((_, i) => entry.signal({ identity: `${i}`, at: noon + 1, receivedAt: noon + 1, value: 1 })),
+    ]);
+    const rows = await store.pool.query('select identity, at, value from pawl.signals order by identity');
+    expect(rows.rows).toEqual([
+      ...far.map((_, i) => ({ identity: `${i}`, at: new Date(noon + 1), value: 1 })),
+      { identity: 'ahead', at: new Date(noon + day), value: 1 },
+    ]);
   });
 
   test('keys of a turn, of an attachment by trajectory, and by turn come to the trajectory', async () => {

@@ -10,7 +10,7 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { type Line, lineOf } from '../collect/line.ts';
-import type { Attachment, JournalEntry } from '../collect/signal.ts';
+import { type Attachment, clockErrorMs, earliestTime, type JournalEntry } from '../collect/signal.ts';
 import { addDays, dayOf, ensurePartitions } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
 import type { Day } from './tables.ts';
@@ -24,7 +24,6 @@ export type Written<R> = { readonly inserted: number; readonly duplicates: numbe
 
 /** A statement carries less than this many bytes; a batch with larger bodies uses several statements. */
 const chunkLimit = 32 * 1024 * 1024;
-const earliest = Date.UTC(2000, 0, 1);
 const latest = Date.UTC(2100, 0, 1);
 
 const namesOf = (columns: string): string =>
@@ -42,7 +41,8 @@ const turnColumns = `id uuid, trajectory text, agent text, "user" text, origin t
 
 /**
  * $1 the turns, $2 and $3 the days between which their trajectories may already have begun, $4 and $5 the turns' requests
- * and choices. Consent is looked up here and not by pawl.consent_at, which costs a query of its own for every row.
+ * and choices. The consent of a trajectory is the worst of its turns': withdrawn, else unknown, else given, which is the order
+ * of the alphabet. A turn without a user is unknown, and one that comes late changes the stamp.
  * The lateral subquery asks the newest day first and stops at the first hit: index probes, whatever the planner thinks
  * of the row counts. Times are cut to the millisecond, so that a page's cursor is exact. `errors` are calls that went
  * wrong; a caller who left is not an error.
@@ -64,20 +64,21 @@ with arrived as materialized (
   on conflict (id, day) do nothing
   returning id, day, agent, trajectory, user_id, origin, keys, started_at, latency_ms, release, status, prompt_tokens, completion_tokens
 ), sums as materialized (
-  select agent, trajectory as id, min(day) as day,
-    (array_agg(user_id order by started_at, id) filter (where user_id is not null))[1] as user_id,
+  select a.agent, trajectory as id, min(day) as day,
+    (array_agg(a.user_id order by started_at, id) filter (where a.user_id is not null))[1] as user_id,
+    max(case when c.withdrawn_at <= started_at then 'withdrawn' when c.given_at <= started_at then 'given' else 'unknown' end) as consent,
     coalesce(min(origin) filter (where origin <> 'production'), 'production') as origin,
     min(started_at) as started_at, max(started_at + latency_ms * interval '1 millisecond') as ended_at,
     count(*)::integer as turns, count(*) filter (where status in ('error', 'truncated'))::integer as errors,
     coalesce(sum(prompt_tokens), 0)::bigint as prompt_tokens, coalesce(sum(completion_tokens), 0)::bigint as completion_tokens,
     sum(latency_ms) as latency_ms, (array_agg(release order by started_at desc, id desc))[1] as release,
     max(started_at) as release_at
-  from added group by agent, trajectory
+  from added a left join pawl.consent c on c.agent = a.agent and c.user_id = a.user_id
+  group by a.agent, trajectory
 ), summed as (
   insert into pawl.trajectories as t (id, agent, day, user_id, origin, consent, started_at, ended_at, turns, errors,
     prompt_tokens, completion_tokens, latency_ms, release, release_at)
-  select s.id, s.agent, coalesce(begun.day, s.day), s.user_id, s.origin,
-    case when c.withdrawn_at <= s.started_at then 'withdrawn' when c.given_at <= s.started_at then 'given' else 'unknown' end,
+  select s.id, s.agent, coalesce(begun.day, s.day), s.user_id, s.origin, s.consent,
     s.started_at, s.ended_at, s.turns, s.errors, s.prompt_tokens, s.completion_tokens, s.latency_ms, s.release, s.release_at
   from sums s left join lateral (
     select b.day from pawl.trajectories b
@@ -85,14 +86,11 @@ with arrived as materialized (
       and b.day between s.day - ${joinWindowDays} and s.day + ${joinWindowDays}
     order by b.day desc limit 1
   ) begun on true
-  left join pawl.consent c on c.agent = s.agent and c.user_id = s.user_id
   on conflict (id, agent, day) do update set
     user_id = coalesce(t.user_id, excluded.user_id),
     -- Fail closed: one turn that is not production makes the whole not production.
     origin = case when t.origin = 'production' then excluded.origin else t.origin end,
-    consent = case when excluded.started_at < t.started_at or (t.user_id is null and excluded.user_id is not null)
-      then pawl.consent_at(t.agent, coalesce(t.user_id, excluded.user_id), least(t.started_at, excluded.started_at))
-      else t.consent end,
+    consent = greatest(t.consent, excluded.consent),
     started_at = least(t.started_at, excluded.started_at),
     ended_at = greatest(t.ended_at, excluded.ended_at),
     turns = t.turns + excluded.turns,
@@ -110,19 +108,23 @@ with arrived as materialized (
 )
 select count(*)::integer as inserted from added`;
 
+/** A time that no clock's error explains gives way to the arrival: it would shut out what comes later for good. */
 const insertSignals = `
 with arrived as (
   select distinct on (agent, identity) agent, identity, id, target->>'kind', target->>'id', kind, name, value, unit, "user", comment,
-    correction, to_timestamp(at / 1000) as at, to_timestamp("receivedAt" / 1000) as received_at
+    correction, to_timestamp(m.at / 1000) as at, to_timestamp("receivedAt" / 1000) as received_at, key
   from json_to_recordset($1::json) as x(agent text, identity text, id uuid, target json, kind text, name text,
-    value double precision, unit text, "user" text, comment text, correction text, at double precision, "receivedAt" double precision)
-  order by agent, identity, at desc, "receivedAt" desc, id desc
+    value double precision, unit text, "user" text, comment text, correction text, at double precision, "receivedAt" double precision,
+    key text),
+    lateral (select case when x.at between ${earliestTime} and "receivedAt" + ${clockErrorMs} then x.at else "receivedAt" end as at) m
+  order by agent, identity, m.at desc, "receivedAt" desc, id desc
 ), added as (
-  insert into pawl.signals as s (agent, identity, id, target_kind, target_id, kind, name, value, unit, user_id, comment, correction, at, received_at)
+  insert into pawl.signals as s (agent, identity, id, target_kind, target_id, kind, name, value, unit, user_id, comment, correction, at, received_at,
+    key_id)
   select * from arrived
   on conflict (agent, identity) do update set id = excluded.id, target_kind = excluded.target_kind, target_id = excluded.target_id,
     kind = excluded.kind, name = excluded.name, value = excluded.value, unit = excluded.unit, user_id = excluded.user_id,
-    comment = excluded.comment, correction = excluded.correction, at = excluded.at, received_at = excluded.received_at
+    comment = excluded.comment, correction = excluded.correction, at = excluded.at, received_at = excluded.received_at, key_id = excluded.key_id
   where (excluded.at, excluded.received_at, excluded.id) > (s.at, s.received_at, s.id)
   returning 1
 )
@@ -293,7 +295,7 @@ export const writeLines = async <L extends Line>(store: Store, lines: readonly L
   const refused: Refused<L>[] = [];
   const timely = lines.filter((line) => {
     const { at, kind } = line;
-    const hasDay = kind === 'signal' || (at >= earliest && at < latest);
+    const hasDay = kind === 'signal' || (at >= earliestTime && at < latest);
     if (!hasDay) refused.push({ line, error: `A ${kind}'s time is between 2000 and 2100 in milliseconds, not ${at}.` });
     return hasDay;
   });

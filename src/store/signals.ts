@@ -17,11 +17,15 @@ export const signalOf = (row: Selectable<SignalsTable>): Signal => ({
   value: row.value,
   unit: row.unit,
   user: row.user_id,
+  key: row.key_id,
   comment: row.comment,
   correction: row.correction,
-  at: row.at.getTime(),
+  at: plausible(row.at) ? row.at.getTime() : row.received_at.getTime(),
   receivedAt: row.received_at.getTime(),
 });
+
+/** Whatever wrote it, a time that JavaScript cannot hold must not make the whole trajectory unreadable. */
+const plausible = (at: Date | number | null): at is Date => at instanceof Date && !Number.isNaN(at.getTime());
 
 export type SignalsOf = {
   readonly agent: string;

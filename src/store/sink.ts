@@ -1,7 +1,9 @@
 /** The database as the journal sees it: the module that collect/recorder-worker.ts loads in its thread. */
 import type { OpenSink } from '../collect/sink.ts';
+import { StoreError } from '../errors.ts';
 import { runningEmbedded } from './embedded.ts';
 import { giveWay } from './give-way.ts';
+import { recording } from './limits.ts';
 import { connectStore } from './postgres.ts';
 import { writeLines } from './record.ts';
 
@@ -9,13 +11,18 @@ const recentThreads = `
 select thread_key as "threadKey", trajectory, extract(epoch from started_at) * 1000 + latency_ms as at
 from pawl.turns
 where day >= (to_timestamp($1 / 1000.0) at time zone 'UTC')::date and started_at >= to_timestamp($1 / 1000.0)
-  and thread_key is not null
+  and thread_key is not null and status = 'ok'
 order by started_at desc limit 20000`;
 
 export const openSink: OpenSink = async ({ home, databaseUrl }) => {
-  if (databaseUrl === null) throw new Error('The recorder was started without the address of a database.');
-  const isOurs = runningEmbedded(home) === databaseUrl;
-  const store = await connectStore(databaseUrl, { poolSize: 2, ...(isOurs ? { onConnect: giveWay } : {}) });
+  const isOurs = databaseUrl === null;
+  const url = databaseUrl ?? runningEmbedded(home);
+  if (url === null) throw new StoreError('The embedded PostgreSQL is not up', { retryable: true });
+  const store = await connectStore(url, {
+    poolSize: 2,
+    limits: recording,
+    ...(isOurs ? { onConnect: giveWay } : {}),
+  });
   return {
     write: (lines) => writeLines(store, lines),
     threads: async (since) => {
@@ -25,5 +32,9 @@ export const openSink: OpenSink = async ({ home, databaseUrl }) => {
       return rows.map((row) => ({ ...row, at: Number(row.at) })).reverse();
     },
     close: () => store.close(),
+    destroy: () => {
+      store.cut();
+      void store.close();
+    },
   };
 };

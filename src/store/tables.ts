@@ -2,6 +2,7 @@
 import type { ColumnType, Generated } from 'kysely';
 import type { Consent, Origin } from '../collect/trajectory.ts';
 import type { Choice, Endpoint, TurnStatus } from '../collect/turn.ts';
+import type { Scope } from './keys.ts';
 
 /** `YYYY-MM-DD`, always UTC. */
 export type Day = string;
@@ -14,6 +15,7 @@ export type KeysTable = {
   hash: Buffer;
   prefix: string;
   origin: Generated<Origin>;
+  scopes: Scope[];
   rate_limit: number | null;
   created_at: Generated<Date>;
   revoked_at: Date | null;
@@ -96,6 +98,7 @@ export type SignalsTable = {
   correction: string | null;
   at: Date;
   received_at: Date;
+  key_id: string | null;
 };
 
 export type TrajectoryKeysTable = {

@@ -11,7 +11,9 @@ import { join } from 'node:path';
 import type pg from 'pg';
 import { afterAll, onTestFinished } from 'vitest';
 import { startEmbedded } from './embedded.ts';
-import { connectStore, openPool, type Store } from './postgres.ts';
+import { scanning } from './limits.ts';
+import { openPool } from './pool.ts';
+import { connectStore, type Store } from './postgres.ts';
 
 type Running = {
   /** Of any database on the server; `at` names the one that is meant. */
@@ -55,15 +57,15 @@ const startServer = async (): Promise<Running> => {
     guard.kill('SIGKILL');
     rmSync(home, { recursive: true, force: true });
   };
-  return { url: server.url, template: 'pawl', admin: openPool(at(server.url, 'postgres'), 1), stop };
+  return { url: server.url, template: 'pawl', admin: openPool(at(server.url, 'postgres'), 1, scanning).pool, stop };
 };
 
 const useServer = async (url: string): Promise<Running> => {
-  const admin = openPool(at(url, 'postgres'), 1);
+  const admin = openPool(at(url, 'postgres'), 1, scanning).pool;
   const template = `pawl_test_${randomBytes(6).toString('hex')}`;
   await admin.query(`create database ${template}`);
   const stop = async () => {
-    const last = openPool(at(url, 'postgres'), 1);
+    const last = openPool(at(url, 'postgres'), 1, scanning).pool;
     await last.query(`drop database ${template} with (force)`);
     await last.end();
   };

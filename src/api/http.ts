@@ -1,0 +1,112 @@
+/**
+ * What the one HTTP server answers: /v1 gateway, /api control, /metrics, health. What it says about itself without a token depends on who
+ * can hear it: on a loopback address everything, on any other only whether it lives, unless the settings open it.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { getRequestListener } from '@hono/node-server';
+import type { Logger } from 'pino';
+import type { RecorderStats } from '../collect/recorder.ts';
+import type { Config } from '../config.ts';
+import { errorShapeOf, sendJson } from '../gateway/error-shape.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import type { Metrics } from '../gateway/metrics.ts';
+import { createUploads, type Uploads } from '../gateway/upload.ts';
+import { version } from '../version.ts';
+import { isAdmin } from './admin.ts';
+import type { Api } from './api.ts';
+import { isLoopback, refuseHost } from './guard.ts';
+
+export type HttpParts = {
+  readonly config: Pick<Config, 'host' | 'hosts' | 'openDetails'>;
+  /** Tells this process from another Pawl on the same port. */
+  readonly instance: string;
+  readonly adminHash: string;
+  readonly gateway: Gateway;
+  /** Null until the database has been reached. */
+  readonly api: () => Api | null;
+  readonly uploads: Uploads;
+  readonly metrics: Metrics;
+  readonly recording: () => RecorderStats;
+  /** What is wrong, in words. */
+  readonly problems: () => readonly string[];
+  /** Why no agent should be sent here now; null: it may. */
+  readonly notReady: () => string | null;
+  /** Figures of training runs, as Prometheus text. */
+  readonly training: () => Promise<string>;
+  readonly log: Logger;
+};
+
+const failure = (code: string, message: string) => ({ error: { message, code } });
+
+const databaseAway = () =>
+  Response.json(
+    failure(
+      'database_away',
+      'The database has not been reached yet; calls of agents are answered and recorded meanwhile.',
+    ),
+    { status: 503, headers: { 'retry-after': '5' } },
+  );
+
+/** Ends an upload that crawls: with an answer, if there is none yet. */
+export const createServerUploads = (): Uploads =>
+  createUploads((request, response) => {
+    const message = 'The request body arrived too slowly.';
+    const body = errorShapeOf((request.url ?? '').replace(/^.*\/v1(?=\/)/, '')).body(408, 'upload_too_slow', message);
+    sendJson(response, 408, body, { connection: 'close' });
+    response.once('finish', () => request.destroy());
+    if (response.writableFinished) request.destroy();
+  });
+
+export function createListener(parts: HttpParts): (request: IncomingMessage, response: ServerResponse) => void {
+  const { config, gateway, uploads, log } = parts;
+  const hosts = [config.host, ...config.hosts];
+  const isOpen = isLoopback(config.host) || config.openDetails;
+  const apiListener = getRequestListener((request, env) => parts.api()?.fetch(request, env) ?? databaseAway());
+  const maySeeDetails = (request: IncomingMessage) => isOpen || isAdmin(request.headers.authorization, parts.adminHash);
+
+  async function aboutItself(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const refusal = refuseHost(request.headers.host, hosts);
+    if (refusal !== null) sendJson(response, 403, failure(refusal.code, refusal.message));
+    else if (path === '/healthz') {
+      const problems = parts.problems();
+      const { instance } = parts;
+      const detail = maySeeDetails(request) ? { problems, recording: parts.recording(), version, instance } : {};
+      sendJson(response, 200, { status: problems.length === 0 ? 'ok' : 'degraded', ...detail });
+    } else if (path === '/readyz') {
+      const reason = parts.notReady();
+      sendJson(response, reason === null ? 200 : 503, { ready: reason === null, reason });
+    } else if (!maySeeDetails(request)) {
+      const message =
+        'Send the admin token as `Authorization: Bearer pawl_admin_…`, or set `openDetails: true` in pawl.config.ts.';
+      sendJson(response, 401, failure('unauthorized', message), { 'www-authenticate': 'Bearer' });
+    } else {
+      // A database that is away takes the figures of training with it, not those of serving.
+      const training = await Promise.race([parts.training().catch(() => ''), sleep(1000, '')]);
+      response.writeHead(200, { 'content-type': parts.metrics.registry.contentType });
+      response.end(`${await parts.metrics.registry.metrics()}${training}`);
+    }
+  }
+
+  async function other(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = (request.url ?? '/').split('?', 1)[0]!;
+    if (path === '/healthz' || path === '/readyz' || path === '/metrics') await aboutItself(path, request, response);
+    else if (path === '/api' || path.startsWith('/api/')) await apiListener(request, response);
+    else if (path === '/') {
+      response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' });
+      response.end(
+        `Pawl ${version}\n\n/v1/…             gateway\n/api/openapi.json  control API\n/metrics           Prometheus\n/healthz /readyz\n`,
+      );
+    } else sendJson(response, 404, failure('not_found', `There is nothing at ${path.slice(0, 100)}.`));
+  }
+
+  return (request, response) => {
+    uploads.watch(request, response);
+    if (gateway.handle(request, response)) return;
+    if (request.headers.expect !== undefined) response.writeContinue();
+    other(request, response).catch((error: unknown) => {
+      log.error({ err: error }, 'a request failed');
+      sendJson(response, 500, failure('internal_error', 'Pawl failed to handle this request; its log has the reason.'));
+    });
+  };
+}

@@ -1,0 +1,100 @@
+/**
+ * A turn's numbers made fit for the columns they go into. Upstreams and clocks send odd ones, and a database that refuses
+ * one value refuses the whole turn. What has a nearest fit value is moved there; what would then say something wrong (a
+ * token's id, a token count) is left out. Pure. Text needs nothing here: line.ts takes out what the database cannot hold,
+ * make-turn.ts cuts what is indexed.
+ */
+import type { Assembled } from './assemble.ts';
+import type { Attachment, Signal } from './signal.ts';
+import type { Choice } from './turn.ts';
+
+/** Partitions exist between these. */
+const EARLIEST = Date.UTC(2000, 0, 1);
+const LATEST = Date.UTC(2100, 0, 1) - 1;
+/** A call is over after a month at the latest; more is a clock that was set. */
+const LONGEST_MS = 31 * 24 * 60 * 60 * 1000;
+/** Sums of millions of these still fit into 64 bits. */
+const MOST_TOKENS = 1e12;
+const INT32 = 2 ** 31 - 1;
+/** Of a 32-bit float; what is smaller than the smallest becomes zero. */
+const LARGEST_REAL = 3.4028234e38;
+const SMALLEST_REAL = 1.2e-38;
+
+export type Fit = {
+  readonly assembled: Assembled;
+  /** How many values were moved or left out. */
+  readonly unfit: number;
+};
+
+export function fitTurn(given: Assembled): Fit {
+  const fixed = { ...given };
+  let unfit = 0;
+  const put = <K extends keyof Assembled>(name: K, value: Assembled[K]): void => {
+    if (Object.is(value, given[name])) return;
+    fixed[name] = value;
+    unfit++;
+  };
+  put('startedAt', within(given.startedAt, EARLIEST, LATEST));
+  put('latencyMs', within(given.latencyMs, 0, LONGEST_MS));
+  if (given.firstTokenMs !== null) put('firstTokenMs', within(given.firstTokenMs, 0, LONGEST_MS));
+  put('httpStatus', Number.isInteger(given.httpStatus) ? within(given.httpStatus, 0, 999) : 0);
+  put('attempts', Math.round(within(given.attempts, 0, INT32)));
+  put('promptTokens', countOrNull(given.promptTokens));
+  put('completionTokens', countOrNull(given.completionTokens));
+  put('reasoningTokens', countOrNull(given.reasoningTokens));
+  if (given.promptTokenIds !== undefined && !given.promptTokenIds.every(isTokenId)) {
+    delete (fixed as { promptTokenIds?: unknown }).promptTokenIds;
+    unfit++;
+  }
+  if (given.choices.some((choice) => choice.tokenIds !== undefined || choice.logprobs !== undefined)) {
+    const choices = given.choices.map(fitChoice);
+    unfit += choices.filter((choice, i) => choice !== given.choices[i]).length;
+    fixed.choices = choices;
+  }
+  return { assembled: unfit === 0 ? given : fixed, unfit };
+}
+
+export function fitSignal(signal: Signal): Signal {
+  return {
+    ...signal,
+    value: signal.value === null || Number.isFinite(signal.value) ? signal.value : null,
+    at: within(signal.at, EARLIEST, LATEST),
+    receivedAt: within(signal.receivedAt, EARLIEST, LATEST),
+  };
+}
+
+export const fitAttachment = (attachment: Attachment): Attachment => ({
+  ...attachment,
+  at: within(attachment.at, EARLIEST, LATEST),
+});
+
+function within(value: number, least: number, most: number): number {
+  if (Number.isNaN(value)) return least;
+  return Math.min(most, Math.max(least, value));
+}
+
+const countOrNull = (count: number | null): number | null =>
+  count !== null && Number.isInteger(count) && count >= 0 && count <= MOST_TOKENS ? count : null;
+
+const isTokenId = (id: number): boolean => Number.isInteger(id) && id >= 0 && id <= INT32;
+
+const isReal = (value: number): boolean =>
+  value === 0 || (Math.abs(value) >= SMALLEST_REAL && Math.abs(value) <= LARGEST_REAL);
+
+function fitReal(value: number): number {
+  if (Math.abs(value) < SMALLEST_REAL) return 0;
+  return within(value, -LARGEST_REAL, LARGEST_REAL);
+}
+
+/** The same choice when there is nothing to change. */
+function fitChoice(choice: Choice): Choice {
+  const { tokenIds, logprobs, ...rest } = choice;
+  const idsFit = tokenIds === undefined || tokenIds.every(isTokenId);
+  const logprobsFit = logprobs === undefined || logprobs.every(isReal);
+  if (idsFit && logprobsFit) return choice;
+  return {
+    ...rest,
+    ...(idsFit && tokenIds !== undefined ? { tokenIds } : {}),
+    ...(logprobs !== undefined ? { logprobs: logprobs.map(fitReal) } : {}),
+  };
+}

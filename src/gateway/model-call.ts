@@ -1,0 +1,174 @@
+/**
+ * One model call: finds where it goes, has it forwarded, and, once the answer is on its way, hands a copy of both to the
+ * recorder. Nothing here waits for recording.
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Logger } from 'pino';
+import type { Recorder } from '../collect/recorder.ts';
+import type { Endpoint } from '../collect/turn.ts';
+import { uuidv7 } from '../collect/uuid.ts';
+import type { Config } from '../config.ts';
+import type { Picked, Routes } from '../deploy/routes.ts';
+import { overloaded } from './admit.ts';
+import type { ReadBody } from './body.ts';
+import type { Claim } from './budget.ts';
+import { expandKept } from './coding.ts';
+import { checkCall, identify, readCall } from './door.ts';
+import type { ErrorShape } from './error-shape.ts';
+import { type Call, forward, type Outcome, type Target } from './forward.ts';
+import type { KnownModels } from './known-models.ts';
+import type { Metrics } from './metrics.ts';
+import type { SignalLimits } from './signal-limits.ts';
+import { targetsOf } from './targets.ts';
+import type { Upstreams } from './upstreams.ts';
+import type { Visit } from './visit.ts';
+
+export type CallParts = {
+  readonly config: Config;
+  readonly upstreams: Upstreams;
+  readonly routes: Routes;
+  readonly recorder: Recorder;
+  readonly limits: SignalLimits;
+  readonly metrics: Metrics;
+  readonly models: KnownModels;
+  readonly log: Logger;
+};
+
+/** Throws a RequestError while nothing has been sent; from then on the visit's claim is this call's. */
+export function callModel(parts: CallParts, endpoint: Endpoint, visit: Visit, read: ReadBody): void {
+  const { config, routes, upstreams } = parts;
+  const { path, request, key, claim } = visit;
+  const startedAt = Date.now();
+  const { body, modelSpans } = readCall(read);
+  checkCall(endpoint, body);
+  const { trajectory, user, keys } = identify(path, request.headers, body, endpoint);
+  const model = body.model as string;
+  const id = uuidv7(startedAt);
+  const picked = routes.pick(model, { agent: key.agent, user, trajectory });
+  const answerHeaders: Record<string, string> =
+    trajectory === null ? { 'x-pawl-turn': id } : { 'x-pawl-turn': id, 'x-pawl-trajectory': trajectory };
+  const { bytes } = read;
+  const targets = targetsOf(
+    { bytes, body, modelSpans, model, attempts: config.gateway.attempts, answerHeaders },
+    picked,
+    upstreams,
+  );
+  if (!claim.take(rewrittenBytes(targets, bytes))) throw overloaded('The memory for requests in flight is used up.');
+  const call = new ModelCall(
+    parts,
+    visit,
+    { endpoint, startedAt, trajectory, user, keys, model, id, picked, bytes },
+    targets,
+  );
+  forward(call, upstreams, visit.response);
+}
+
+/** Bodies that were written anew, for another model's name or for more fields. */
+function rewrittenBytes(targets: readonly Target[], bytes: Buffer): number {
+  let sum = 0;
+  for (const { body } of targets) if (body !== bytes) sum += body.length;
+  return sum;
+}
+
+type Facts = {
+  readonly endpoint: Endpoint;
+  readonly startedAt: number;
+  readonly trajectory: string | null;
+  readonly user: string | null;
+  readonly keys: readonly string[];
+  readonly model: string;
+  readonly id: string;
+  readonly picked: Picked | null;
+  readonly bytes: Buffer;
+};
+
+class ModelCall implements Call {
+  readonly route: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly targets: readonly Target[];
+  readonly errors: ErrorShape;
+  readonly claim: Claim;
+  readonly #parts: CallParts;
+  readonly #visit: Visit;
+  readonly #facts: Facts;
+
+  constructor(parts: CallParts, visit: Visit, facts: Facts, targets: readonly Target[]) {
+    this.route = visit.path.route;
+    this.headers = visit.request.headers;
+    this.errors = visit.errors;
+    this.claim = visit.claim;
+    this.targets = targets;
+    this.#parts = parts;
+    this.#visit = visit;
+    this.#facts = facts;
+  }
+
+  ended(outcome: Outcome): void {
+    const endedAt = Date.now();
+    const { metrics, models, log } = this.#parts;
+    const { endpoint, startedAt, picked, model } = this.#facts;
+    const { upstream, release } = outcome.target;
+    const assigned = picked !== null && picked.release.name !== release ? picked.release.name : null;
+    if (assigned !== null) sayPassedOver(log, assigned, release, outcome.passedOver);
+    metrics.requestEnded({
+      agent: this.#visit.key.agent,
+      // A model's name comes from the caller and may be anything at all.
+      release: picked !== null || models.has(upstream, model) ? release : `${upstream}/other`,
+      endpoint,
+      status: outcome.status,
+      seconds: (endedAt - startedAt) / 1000,
+      firstByteSeconds: outcome.firstByteAt === null ? null : (outcome.firstByteAt - startedAt) / 1000,
+      attempts: outcome.attempts,
+    });
+    if (outcome.coding === null) this.#record(outcome, assigned, endedAt, outcome.chunks, outcome.cut);
+    else
+      void expandKept(outcome.chunks, outcome.coding, (bytes) => this.claim.keep(bytes)).then(({ chunks, cut }) =>
+        this.#record(outcome, assigned, endedAt, chunks, outcome.cut || cut),
+      );
+  }
+
+  #record(
+    outcome: Outcome,
+    assigned: string | null,
+    endedAt: number,
+    responseChunks: readonly Uint8Array[],
+    responseTruncated: boolean,
+  ): void {
+    const { endpoint, startedAt, trajectory, user, keys, model, id, bytes } = this.#facts;
+    const { key } = this.#visit;
+    this.#parts.limits.answered(key.agent, id, trajectory);
+    this.#parts.recorder.record({
+      id,
+      trajectory,
+      agent: key.agent,
+      user,
+      origin: key.origin,
+      keys,
+      endpoint,
+      startedAt,
+      firstTokenMs: outcome.firstByteAt === null ? null : outcome.firstByteAt - startedAt,
+      latencyMs: endedAt - startedAt,
+      upstream: outcome.target.upstream,
+      release: outcome.target.release,
+      ...(assigned === null ? {} : { assigned }),
+      requestedModel: model,
+      status: outcome.status,
+      httpStatus: outcome.httpStatus,
+      error: outcome.error,
+      attempts: outcome.attempts,
+      stream: outcome.stream,
+      requestBody: bytes,
+      responseChunks,
+      responseTruncated,
+    });
+    this.claim.leave();
+  }
+}
+
+let saidAt = 0;
+/** Turns record each case; the log needs only to say that it happens. */
+function sayPassedOver(log: Logger, assigned: string, release: string, reason: string | null): void {
+  if (Date.now() - saidAt < 10_000) return;
+  saidAt = Date.now();
+  log.warn({ assigned, release, reason }, 'gateway: a release could not answer and the baseline did');
+}

@@ -1,0 +1,57 @@
+/**
+ * Ends uploads that hardly move. Once a body has had one sweep's time it must bring at least `bytesPerSecond`, and it must be
+ * whole within `wholeMs` unless it only passes through. Node's own `requestTimeout` knows one limit for all, which is too long
+ * for a call and too short for a file. One timer sweeps them, and only while there are any: a body that arrives with its
+ * headers costs an entry in a map.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+type Upload = { readonly response: ServerResponse; readonly startedAt: number; wholeMs: number; seen: number };
+
+export type Uploads = {
+  /** From its headers on. A request without a body is not kept. */
+  watch(request: IncomingMessage, response: ServerResponse): void;
+  /** It passes through: as long as it moves, it may take as long as it likes. */
+  passes(request: IncomingMessage): void;
+};
+
+export const uploadLimits = { bytesPerSecond: 1024, everyMs: 5_000, wholeMs: 120_000 };
+
+export function createUploads(
+  tooSlow: (request: IncomingMessage, response: ServerResponse) => void,
+  { bytesPerSecond, everyMs, wholeMs } = uploadLimits,
+): Uploads {
+  const uploads = new Map<IncomingMessage, Upload>();
+  let timer: NodeJS.Timeout | null = null;
+
+  function sweep(): void {
+    const now = Date.now();
+    for (const [request, upload] of uploads) {
+      const { seen, startedAt } = upload;
+      upload.seen = request.socket.bytesRead;
+      // What waits in our own buffer waits for us.
+      const waitsForUs = request.readableLength >= request.readableHighWaterMark;
+      const crawls = now - startedAt >= everyMs && upload.seen - seen < (bytesPerSecond * everyMs) / 1000;
+      if (request.complete || ((waitsForUs || !crawls) && now - startedAt <= upload.wholeMs)) continue;
+      uploads.delete(request);
+      tooSlow(request, upload.response);
+    }
+    if (uploads.size > 0 || timer === null) return;
+    clearInterval(timer);
+    timer = null;
+  }
+
+  return {
+    watch(request, response) {
+      const { headers } = request;
+      if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) return;
+      uploads.set(request, { response, startedAt: Date.now(), wholeMs, seen: 0 });
+      request.once('close', () => uploads.delete(request));
+      timer ??= setInterval(sweep, everyMs).unref();
+    },
+    passes(request) {
+      const upload = uploads.get(request);
+      if (upload) upload.wholeMs = Number.POSITIVE_INFINITY;
+    },
+  };
+}

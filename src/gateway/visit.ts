@@ -1,0 +1,15 @@
+/** One request that was let in, as its handlers get it. Who takes it over must give its claim back. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Claim } from './budget.ts';
+import type { Identity } from './door.ts';
+import type { ErrorShape } from './error-shape.ts';
+import type { ClientKey } from './keys.ts';
+
+export type Visit = {
+  readonly path: Identity;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly key: ClientKey;
+  readonly claim: Claim;
+  readonly errors: ErrorShape;
+};
