@@ -5,6 +5,8 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { getRequestListener } from '@hono/node-server';
@@ -24,6 +26,7 @@ import { sendJson } from './gateway/openai-error.ts';
 import { connectUpstreams } from './gateway/upstreams.ts';
 import { watchKeys } from './gateway/watch-keys.ts';
 import { createKey, listKeys } from './store/keys.ts';
+import { answering, watching } from './store/limits.ts';
 import { lockHome } from './store/lock.ts';
 import { openStore, type Store } from './store/postgres.ts';
 import { postgresRunStore } from './store/runs.ts';
@@ -54,6 +57,8 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
     throw error;
   });
   closers.push(() => store.close());
+  const answers = store.within(answering);
+  const watches = store.within(watching, 2);
   const closeAll = async () => {
     for (const close of closers.reverse()) await close();
   };
@@ -66,7 +71,7 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
       log,
     });
     const upkeep = startUpkeep(
-      store,
+      answers,
       () => recorder.stats(),
       (error) => log.warn({ err: error }, 'upkeep of the database waits'),
     );
@@ -80,21 +85,21 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
     const first = isFirst ? await createKey(store, { agent: config.agent, name: 'first' }) : null;
 
     const keys = createKeyRing();
-    const watch = await watchKeys(store, keys, log);
+    const watch = await watchKeys(watches, keys, log, `${hostname()}:${resolve(config.home)}`);
     closers.push(() => watch.close());
     const routes = createRoutes();
-    const routesWatch = await watchRoutes(store, routes, log);
+    const routesWatch = await watchRoutes(watches, routes, log);
     closers.push(() => routesWatch.close());
-    const rolloutsWatch = watchRollouts(store, log);
+    const rolloutsWatch = watchRollouts(answers, log);
     closers.push(() => rolloutsWatch.close());
     const upstreams = connectUpstreams(config.upstreams);
     closers.push(() => upstreams.close());
 
-    const runs = postgresRunStore(store);
+    const runs = postgresRunStore(answers);
     const metrics = createMetrics(() => recorder.stats());
     const gateway = createGateway({ config, keys, upstreams, routes, recorder, metrics, log });
     const api = createApi({
-      store,
+      store: answers,
       home: config.home,
       adminHash: admin.hash,
       recorder: () => recorder.stats(),
@@ -145,7 +150,7 @@ export async function serve(config: Config, log: Logger): Promise<Serving> {
     await listen(server, config.host, config.port);
     closers.push(async () => {
       draining = true;
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      const closed = new Promise<void>((done) => server.close(() => done()));
       server.closeIdleConnections();
       const timer = setTimeout(() => server.closeAllConnections(), drainMs);
       await closed;

@@ -35,7 +35,7 @@ export function ensureAdminToken(home: string): { token?: string; hash: string }
   const path = join(home, 'admin.json');
   const known = read(path);
   if (known !== null) return { hash: known };
-  mkdirSync(home, { recursive: true });
+  mkdirSync(home, { recursive: true, mode: 0o700 });
   const token = `pawl_admin_${randomBytes(32).toString('base64url')}`;
   const hash = hashOf(token);
   const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;

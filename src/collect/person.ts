@@ -19,7 +19,7 @@ export function personId(raw: string, secret: string): string {
 /** The installation's secret, made at the first start, readable by its owner only. */
 export async function loadSecret(home: string): Promise<string> {
   const path = join(home, 'secret');
-  await mkdir(home, { recursive: true });
+  await mkdir(home, { recursive: true, mode: 0o700 });
   // Written aside and linked into place: of two starts at once one wins, and nobody reads half a secret.
   const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {

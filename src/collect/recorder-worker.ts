@@ -24,9 +24,9 @@ import { openSegment } from './segments.ts';
 import type { JournalEntry } from './signal.ts';
 import type { OpenSink, Sink } from './sink.ts';
 import { createThreader, type ThreadPoint } from './thread.ts';
-import { createYielding } from './yielding.ts';
 import type { Turn } from './turn.ts';
 import { uuidv7 } from './uuid.ts';
+import { createYielding } from './yielding.ts';
 
 /** How long the event loop may be held by parsing before disk and database get their turn. */
 const SLICE_MS = 5;

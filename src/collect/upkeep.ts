@@ -2,12 +2,14 @@
  * What a serving Pawl does now and then beside answering: partitions for the days to come, and a row in the database for
  * everything that could not be recorded, so that a loss outlives the process that counted it.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Loss, recordLoss } from '../store/losses.ts';
 import { daysAhead, ensurePartitions } from '../store/partitions.ts';
 import type { Store } from '../store/postgres.ts';
 import type { RecorderStats } from './recorder.ts';
 
 const everyMs = 5_000;
+const closeMs = 3_000;
 const partitionsEveryMs = 3_600_000;
 
 type Losses = Readonly<Record<string, number>>;
@@ -49,8 +51,8 @@ export function startUpkeep(store: Store, stats: () => RecorderStats, warn: (err
   return {
     async close() {
       clearInterval(timer);
-      await running;
-      await look().catch(warn);
+      // A database that does not answer must not keep the process; what is not written down now was said in the log.
+      await Promise.race([running.then(look).catch(warn), sleep(closeMs, undefined, { ref: false })]);
     },
   };
 }

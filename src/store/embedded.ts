@@ -200,7 +200,7 @@ const urlOf = (port: number, password: string, database: string): string =>
 
 /** Postgres' own words for "not yet": starting up, shutting down, recovering. */
 const answers = async (url: string): Promise<'yes' | 'later' | 'no'> => {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000 });
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000, query_timeout: 5000 });
   client.on('error', () => {});
   try {
     await client.connect();
@@ -346,7 +346,11 @@ const adopt = async (paths: Paths, password: string, fingerprint: string): Promi
 };
 
 const ensureDatabase = async (port: number, password: string): Promise<void> => {
-  const client = new pg.Client({ connectionString: urlOf(port, password, 'postgres') });
+  const client = new pg.Client({
+    connectionString: urlOf(port, password, 'postgres'),
+    connectionTimeoutMillis: 10_000,
+    query_timeout: 60_000, // copying the template of a new database on a slow disk
+  });
   client.on('error', () => {});
   await client.connect();
   try {
@@ -360,7 +364,7 @@ const ensureDatabase = async (port: number, password: string): Promise<void> => 
 /** Starts or adopts the server. The caller holds the lock on `home` (lock.ts). */
 export const startEmbedded = async ({ home, volatile = false }: EmbeddedOptions): Promise<EmbeddedServer> => {
   const paths = pathsOf(home);
-  mkdirSync(paths.base, { recursive: true });
+  mkdirSync(paths.base, { recursive: true, mode: 0o700 });
   const user = serverUser(paths, home);
   if (user !== null && process.platform === 'win32') throw new ConfigError('Set DATABASE_URL.');
   const native = findNative(paths.base, user);
@@ -392,7 +396,8 @@ export const startEmbedded = async ({ home, volatile = false }: EmbeddedOptions)
   if (running === null) throw new StoreError('No free port for the embedded PostgreSQL was found in 10 attempts.');
   const { port } = running;
   let { pid } = running;
-  writeFileSync(`${paths.state}.new`, fingerprint);
+  rmSync(`${paths.state}.new`, { force: true }); // it may be a link to somewhere else
+  writeFileSync(`${paths.state}.new`, fingerprint, { flag: 'wx', mode: 0o600 });
   renameSync(`${paths.state}.new`, paths.state);
   await ensureDatabase(port, password);
 

@@ -89,7 +89,7 @@ const briefMs = 100; // × attempts: how long a command is waited for
 
 /** Takes the folder or throws a ConfigError that names the process that has it. A command that has it is waited for. */
 export const lockHome = async (home: string, { brief = false } = {}): Promise<HomeLock> => {
-  mkdirSync(home, { recursive: true });
+  mkdirSync(home, { recursive: true, mode: 0o700 });
   const path = join(home, 'pawl.lock');
   const nonce = randomBytes(6).toString('hex');
   const claim = `${path}.${process.pid}.${nonce}`;
