@@ -70,7 +70,7 @@ export async function withHome(
     throw new ConfigError(
       `There is nothing recorded in ${config.home} yet. Start \`pawl serve\` first, or set PAWL_HOME to the folder of a Pawl that has run.`,
     );
-  mkdirSync(config.home, { recursive: true });
+  mkdirSync(config.home, { recursive: true, mode: 0o700 });
   const store = await openJoined(config);
   // Neither leaves behind a database server that this command started.
   const signals = ['SIGINT', 'SIGTERM'] as const;

@@ -11,8 +11,9 @@ import { healthOf } from '../collect/health.ts';
 import { readableId, typedUser } from '../collect/person.ts';
 import { RequestError, StoreError } from '../errors.ts';
 import { newKey } from '../gateway/new-key.ts';
+import { revokeEverywhere, unconfirmedBy } from '../gateway/revoke.ts';
 import { giveConsent, listConsents, readConsent, withdrawConsent } from '../store/consents.ts';
-import { createKey, listKeys, revokeKey } from '../store/keys.ts';
+import { createKey, listKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
 import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
 import { version } from '../version.ts';
@@ -35,6 +36,9 @@ export type ApiParts = {
   /** Told of errors that are nobody's fault but Pawl's. */
   readonly onError?: (error: unknown) => void;
 };
+
+/** How long a revocation waits for gateways to confirm it; they hear of it at once unless something is wrong. */
+const confirmMs = 3_000;
 
 const json = <T extends z.ZodType>(schema: T, description: string) => ({
   content: { 'application/json': { schema } },
@@ -92,7 +96,12 @@ const revokeRoute = createRoute({
   summary: 'Revoke a client key for good; doing it twice is fine',
   security,
   request: { params: shape.keyIdParam },
-  responses: { 204: { description: 'The key no longer works.' }, 404: problem('There is no such key.'), ...refusals },
+  responses: {
+    204: { description: 'The key no longer works: every gateway has confirmed it.' },
+    202: json(shape.unconfirmedSchema, 'The key is revoked, but not every gateway has confirmed that it knows.'),
+    404: problem('There is no such key.'),
+    ...refusals,
+  },
 });
 const consentsRoute = createRoute({
   method: 'get',
@@ -229,8 +238,11 @@ function routesOf(parts: ApiParts) {
     })
     .openapi(revokeRoute, async (c) => {
       const { id } = c.req.valid('param');
-      if (!(await revokeKey(store, id))) return c.json(failure('not_found', `There is no key ${id}.`), 404);
-      return c.body(null, 204);
+      const behind = await revokeEverywhere(store, id, confirmMs);
+      if (behind === null) return c.json(failure('not_found', `There is no key ${id}.`), 404);
+      if (behind.length === 0) return c.body(null, 204);
+      const gateways = behind.map(({ id: gateway, seenAt }) => ({ id: gateway, seenAt: seenAt.toISOString() }));
+      return c.json({ confirmed: false as const, message: unconfirmedBy(behind), gateways }, 202);
     })
     .openapi(consentsRoute, async (c) => {
       const { agent, limit, cursor } = c.req.valid('query');

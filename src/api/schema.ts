@@ -172,6 +172,15 @@ export const keySchema = z
   })
   .openapi('Key');
 
+export const unconfirmedSchema = z
+  .object({
+    confirmed: z.literal(false),
+    message: z.string(),
+    gateways: z.array(z.object({ id: z.string(), seenAt: time })),
+  })
+  .openapi('Unconfirmed', {
+    description: 'Gateways that may still accept the key, and when each was last heard from.',
+  });
 export const keysSchema = z.object({ keys: z.array(keySchema) }).openapi('Keys');
 export const keyIdParam = z.object({ id: z.uuid().openapi({ param: { name: 'id', in: 'path' } }) });
 export const noQuery = z.strictObject({});
