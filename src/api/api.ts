@@ -21,6 +21,7 @@ import { isAdmin } from './admin.ts';
 import { refuseHost, refuseOrigin } from './guard.ts';
 import * as shape from './schema.ts';
 import { readDatabase } from './status.ts';
+import { createTurnstile } from './turnstile.ts';
 import { wireConsent, wireKey, wireSignal, wireTrajectory, wireTurn } from './wire.ts';
 
 export type ApiParts = {
@@ -50,7 +51,7 @@ const refusals = {
   400: problem('Something in the request is not acceptable; the message names the field.'),
   401: problem('The admin token is missing or wrong.'),
   403: problem('The request comes from a page of another site.'),
-  503: problem('The database is away; Retry-After says when to try again.'),
+  503: problem('The database is away, or too many are reading; Retry-After says when to try again.'),
 };
 const security = [{ admin: [] }];
 
@@ -179,9 +180,16 @@ function guard(parts: ApiParts): MiddlewareHandler {
   };
 }
 
+/** Of requests and answers in one answer; a page of turns ends where they would be more. */
+const maxBytes = 4 * 1024 * 1024;
+/** Readings at once, and how many may wait for their turn. */
+const readers = 2;
+const waitingReaders = 50;
+
 function routesOf(parts: ApiParts) {
   const { store } = parts;
   const storedUser = (typed: string): string => typedUser(typed, parts.secret);
+  const reading = createTurnstile(readers, waitingReaders);
 
   const app = new OpenAPIHono({
     defaultHook: (result, c) => {
@@ -206,26 +214,29 @@ function routesOf(parts: ApiParts) {
   return app
     .openapi(listRoute, async (c) => {
       const { user, errors, cursor, ...query } = c.req.valid('query');
-      const page = await listTrajectories(store, {
+      const filter = {
         ...query,
-        status: errors ? 'error' : undefined,
+        status: errors ? ('error' as const) : undefined,
         user: user === undefined ? undefined : storedUser(user),
         cursor: cursor ?? null,
-      });
+      };
+      const page = await reading(() => listTrajectories(store, filter));
       return c.json({ trajectories: page.trajectories.map(wireTrajectory), next: page.cursor }, 200);
     })
     .openapi(readRoute, async (c) => {
       const { id } = c.req.valid('param');
       const { agent, limit, cursor } = c.req.valid('query');
       const afterTurn = cursor === undefined ? undefined : turnPosition(cursor);
-      const found = await readTrajectory(store, readableId(id, parts.secret), { agent, maxTurns: limit, afterTurn });
+      const bounds = { agent, maxTurns: limit, maxBytes, afterTurn };
+      const found = await reading(() => readTrajectory(store, readableId(id, parts.secret), bounds));
       if (found === null) return c.json(failure('not_found', `There is no trajectory ${id}.`), 404);
       return c.json(
         {
           trajectory: wireTrajectory(found.trajectory),
-          turns: found.turns.map(wireTurn),
+          turns: found.turns.map((turn) => wireTurn(turn, found.tooLarge.includes(turn.id))),
           signals: found.signals.map(wireSignal),
           keys: found.keys,
+          signalsCut: found.signalsCut,
           next: found.cut ? turnCursor(found.turns.at(-1)!) : null,
         },
         200,
@@ -303,6 +314,7 @@ export function createApi(parts: ApiParts): Api {
     if (error instanceof HTTPException && error.status === 415)
       return c.json(failure('invalid_request', 'Send the body as JSON, with `content-type: application/json`.'), 415);
     if (error instanceof HTTPException) return c.json(failure('invalid_request', error.message), error.status);
+    if (error instanceof RequestError && error.status === 503) c.header('retry-after', '1');
     if (error instanceof RequestError) return c.json(failure(error.code, error.message), error.status as 400);
     if (error instanceof StoreError && error.retryable) {
       c.header('retry-after', '5');
