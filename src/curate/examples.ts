@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { fill } from './fill.ts';
-import type { Row, RowMessage, RowTool, Thread } from './row.ts';
+import { fingerprint, type Row, type RowMessage, type RowTool, type Thread } from './row.ts';
 
 export type ExactTurn = {
   readonly model: string;
@@ -36,11 +36,15 @@ const exactOf = ({ answers }: Thread): ExactTurn[] | null => {
     : null;
 };
 
-/** `seed`: the dataset's. The same dataset read again gives the same words. */
+/**
+ * `seed`: the dataset's. The same words are filled the same, whatever their conversation is called: ids carry the time, and a
+ * window that was begun anew must teach what the first would have taught.
+ */
 export function examplesOf(row: Row, seed: number): CuratedExample[] {
+  const conversation = fingerprint(row);
   return row.threads.map((thread, i) => {
     const seen = { messages: thread.messages, tools: thread.tools };
-    const filled = fill(seen, seed, row.trajectory);
+    const filled = fill(seen, seed, conversation);
     return {
       id: i === 0 ? row.trajectory : `${row.trajectory}#${i + 1}`,
       taskType: row.taskType ?? 'unknown',

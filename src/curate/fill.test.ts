@@ -57,8 +57,10 @@ describe('filling masks', () => {
 
   test('another conversation or another seed gets other values, the same ones the same again', () => {
     expect(filled('a')).toEqual(filled('a'));
-    const all = [filled('a'), filled('b'), filled('a', 2)].map((one) => /I am (\S+),/.exec(one[0]!.content!)![1]);
-    expect(new Set(all).size).toBe(3);
+    // Its name is not what makes a conversation another: a window that is begun anew has other ids and the same words.
+    expect(filled('b')).toEqual(filled('a'));
+    expect(filled('a', 2)).not.toEqual(filled('a'));
+    expect(new Set([fill('[email]', 1, 'a'), fill('[email]', 1, 'b'), fill('[email]', 2, 'a')]).size).toBe(3);
   });
 
   test('what is no mask stays as it is, and only then are exact tokens of use', () => {

@@ -66,7 +66,9 @@ export const withCustomers = (store: Store, base: string): World => ({
       const release = (candidate ?? (await servingRelease(store, agent))!).name;
       const [user, trajectory, at] = [`user-${i}`, `${prefix}-${i}`, Date.now()];
       await giveConsent(store, agent, user, new Date(at - 1));
-      const request = { model: agent, messages: [{ role: 'user', content: data.word }] };
+      // Some have left a mask, which training fills.
+      const content = i % 5 === 0 ? `${data.word} [email]` : data.word;
+      const request = { model: agent, messages: [{ role: 'user', content }] };
       const choices = [{ index: 0, message: { role: 'assistant', content: 'aaa' }, finishReason: 'stop' }];
       await writeEntries(store, [
         entry.turn({ agent, user, trajectory, startedAt: at, release, request, choices }),
