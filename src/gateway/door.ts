@@ -166,7 +166,7 @@ export type Asked = {
   readonly modelSpans: [number, number][] | null;
 };
 
-export function readCall({ bytes, scan }: ReadBody): Asked {
+export function readCall({ bytes, scan }: ReadBody): ReadCall {
   if (scan === null) return { body: parseBody(bytes), modelSpans: null };
   if (!isUtf8(bytes)) throw new RequestError(400, 'invalid_utf8', 'The request body is not valid UTF-8.');
   return scan.read(bytes);
