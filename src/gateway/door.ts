@@ -161,7 +161,7 @@ export function parseBody(bytes: Uint8Array): Record<string, unknown> {
 }
 
 /** What a model call is known by; a large one only by its top level, and the places of its model's name come with it. */
-export type Asked = {
+type ReadCall = {
   readonly body: Readonly<Record<string, unknown>>;
   readonly modelSpans: [number, number][] | null;
 };
