@@ -2,7 +2,7 @@
 import { type Logger, pino } from 'pino';
 import { openOutput } from './output.ts';
 
-export type Log = { readonly log: Logger; readonly linesLost: () => number };
+type Log = { readonly log: Logger; readonly linesLost: () => number };
 
 export function openLog(level: string): Log {
   const output = openOutput(2);

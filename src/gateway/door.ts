@@ -161,12 +161,12 @@ export function parseBody(bytes: Uint8Array): Record<string, unknown> {
 }
 
 /** What a model call is known by; a large one only by its top level, and the places of its model's name come with it. */
-export type Asked = {
+type ReadCall = {
   readonly body: Readonly<Record<string, unknown>>;
   readonly modelSpans: [number, number][] | null;
 };
 
-export function readCall({ bytes, scan }: ReadBody): Asked {
+export function readCall({ bytes, scan }: ReadBody): ReadCall {
   if (scan === null) return { body: parseBody(bytes), modelSpans: null };
   if (!isUtf8(bytes)) throw new RequestError(400, 'invalid_utf8', 'The request body is not valid UTF-8.');
   return scan.read(bytes);

@@ -28,7 +28,7 @@ export type Metrics = {
 };
 
 /** What the gateway holds: requests let in and not done, and bytes of bodies and copies of answers. */
-export type Held = { readonly requests: number; readonly bytes: number };
+type Held = { readonly requests: number; readonly bytes: number };
 
 /** The value, or `other` once there are too many. */
 function bounded(): (value: string) => string {
@@ -50,13 +50,13 @@ export function createMetrics(recorder: () => RecorderStats, linesLost: () => nu
 
   const requests = new Counter({
     name: 'pawl_requests_total',
-    help: 'Model calls answered, by how they ended',
+    help: 'Requests that an upstream was asked, by how they ended',
     labelNames: ['agent', 'release', 'endpoint', 'status'],
     registers,
   });
   const errors = new Counter({
     name: 'pawl_request_errors_total',
-    help: 'Model calls that did not end well',
+    help: 'Those that did not end well',
     labelNames: ['agent', 'release', 'status'],
     registers,
   });

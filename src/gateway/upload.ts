@@ -15,7 +15,7 @@ export type Uploads = {
   passes(request: IncomingMessage): void;
 };
 
-export const uploadLimits = { bytesPerSecond: 1024, everyMs: 5_000, wholeMs: 120_000 };
+const uploadLimits = { bytesPerSecond: 1024, everyMs: 5_000, wholeMs: 120_000 };
 
 export function createUploads(
   tooSlow: (request: IncomingMessage, response: ServerResponse) => void,
