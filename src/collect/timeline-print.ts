@@ -40,8 +40,9 @@ export const clock = (at: Date | number): string => {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 };
 
+/** Usage comes at the end of an answer: one that was cancelled has none, which is not 0. */
 const tokens = (prompt: number | null, completion: number | null): string =>
-  prompt === null && completion === null
+  !prompt && !completion
     ? 'tokens unknown'
     : `${prompt === null ? '?' : grouped(prompt)} → ${completion === null ? '?' : grouped(completion)} tokens`;
 
@@ -150,7 +151,12 @@ function stepLines(step: Step, number: number, options: PrintOptions): string[] 
   if (turn.status !== 'ok' || turn.error !== null) {
     const status = turn.httpStatus > 0 ? ` (HTTP ${turn.httpStatus})` : '';
     out.push(
-      ...block(turn.status === 'ok' ? 'error' : turn.status, `${turn.error ?? ''}${status}`.trim(), options, paint.red),
+      ...block(
+        turn.status === 'ok' ? 'error' : turn.status === 'disconnected' ? 'cancelled' : turn.status,
+        `${turn.error ?? ''}${status}`.trim(),
+        options,
+        paint.red,
+      ),
     );
   }
   for (const signal of step.signals) out.push(...signalLines(signal, options));

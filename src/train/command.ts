@@ -301,7 +301,7 @@ export function runsCommand(): Command {
           const run = await needRun(runs, id);
           if (run.step !== seen) draw(renderRun(run, await runs.metrics(id), process.stdout.columns ?? 100));
           seen = run.step;
-          if (run.status !== 'running') break;
+          if (run.status !== 'running' || process.stdout.errored) break; // nobody looks any more
           await sleep(500);
         }
       }),
