@@ -8,6 +8,7 @@ test('a moment is how long ago, a day, or a time', () => {
   expect(at('90m')).toBe('2026-01-31T10:30:00.000Z');
   expect(at('2h')).toBe('2026-01-31T10:00:00.000Z');
   expect(at('3d')).toBe('2026-01-28T12:00:00.000Z');
+  expect(at('999999w')).toBe('2000-01-01T00:00:00.000Z'); // as far back as anything goes
   expect(at('2026-01-30')).toBe('2026-01-30T00:00:00.000Z');
   expect(at('2026-01-30T08:00:00+01:00')).toBe('2026-01-30T07:00:00.000Z');
   for (const wrong of ['soon', '2', 'h', '-2h', '2026-13-01', ''])

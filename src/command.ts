@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { readableId, typedUser } from './collect/person.ts';
+import { earliestTime } from './collect/signal.ts';
 import { type Config, loadConfig } from './config.ts';
 import { BoundaryError, ConfigError } from './errors.ts';
 import { homeOwner } from './store/lock.ts';
@@ -87,7 +88,7 @@ export async function withHome(
     throw new ConfigError(
       `There is nothing recorded in ${config.home} yet. Start \`pawl serve\` first, or set PAWL_HOME to the folder of a Pawl that has run.`,
     );
-  mkdirSync(config.home, { recursive: true });
+  mkdirSync(config.home, { recursive: true, mode: 0o700 });
   const store = await openJoined(config);
   const close = () => store.close().finally(() => process.exit(130));
   let atFirst = close;
@@ -126,7 +127,8 @@ const units = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 
 /** A moment as typed: `2h`, `3d` (ago), `2026-01-31`, `2026-01-31T14:00:00Z`. */
 export function parseMoment(text: string, now = Date.now()): Date {
   const ago = /^(\d{1,6})([smhdw])$/.exec(text);
-  if (ago) return new Date(now - Number(ago[1]) * units[ago[2] as keyof typeof units]);
+  // Nothing is older than 2000, and days before our era have another form.
+  if (ago) return new Date(Math.max(earliestTime, now - Number(ago[1]) * units[ago[2] as keyof typeof units]));
   const at = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(at))
     throw new InvalidArgumentError('Give how long ago, such as 90m, 2h or 3d, or a date such as 2026-01-31.');

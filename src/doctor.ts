@@ -155,7 +155,7 @@ async function checkDatabase(config: Config): Promise<Check[]> {
     return existsSync(join(config.home, 'postgres', 'data'))
       ? [ok(name, 'embedded, stopped; it starts with `pawl serve` or any command that needs it')]
       : [ok(name, 'embedded, made at the first start')];
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000 });
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000, query_timeout: 10_000 });
   client.on('error', () => {});
   try {
     const before = performance.now();

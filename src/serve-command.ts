@@ -1,5 +1,6 @@
 /** `pawl serve`: everything in the foreground until it is told to stop. */
 import { Command } from 'commander';
+import { exposure } from './api/guard.ts';
 import { type Config, loadConfig } from './config.ts';
 import { openLog } from './log.ts';
 import { openOutput } from './output.ts';
@@ -59,10 +60,12 @@ export function showSecret(name: keyof typeof about, token: string): Promise<voi
   });
 }
 
-function announce(serving: Serving, { upstreams, databaseUrl }: Config): void {
+function announce(serving: Serving, { host, upstreams, databaseUrl }: Config): void {
+  const warning = exposure(host);
   const kind = databaseUrl === undefined ? 'embedded PostgreSQL' : 'PostgreSQL';
   const lines = [
     line('gateway', `${serving.url}/v1`),
+    ...(warning === null ? [] : [line('warning', warning)]),
     line('api', `${serving.url}/api`),
     line('metrics', `${serving.url}/metrics`),
     line('database', serving.isConnected ? `${kind} ${serving.store.serverVersion}` : `${kind}, away`),

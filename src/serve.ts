@@ -7,12 +7,13 @@
  * whenever the database is there. Everything stops in the reverse order: first no new requests, then the answers in flight,
  * then what is not yet in the database, then the database itself.
  */
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import type { Logger } from 'pino';
 import { ensureAdminToken } from './api/admin.ts';
 import { createApi } from './api/api.ts';
-import { isLoopback } from './api/guard.ts';
 import { createListener, createServerUploads } from './api/http.ts';
 import { healthOf } from './collect/health.ts';
 import { readableId } from './collect/person.ts';
@@ -31,6 +32,7 @@ import { openPort, type Port } from './gateway/port.ts';
 import { createSignalLimits } from './gateway/signal-limits.ts';
 import { connectUpstreams } from './gateway/upstreams.ts';
 import { watchKeys } from './gateway/watch-keys.ts';
+import * as limits from './store/limits.ts';
 import { lockHome } from './store/lock.ts';
 import { type Opening, startOpening } from './store/opening.ts';
 import { openOwned, type Store } from './store/postgres.ts';
@@ -123,10 +125,6 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
       return { status: problems.length === 0 ? 'starting' : 'degraded', problems, version, instance };
     });
     started.port = port;
-    if (!isLoopback(config.host))
-      log.warn(
-        `Listening on ${config.host}: other machines can reach this server. Keys and conversations cross the network in the open unless something in front of it speaks TLS.`,
-      );
     const adminHash = await ensureAdminToken(config.home, (token) => show('admin token', token));
 
     const known = openLastKnown(config.home, (message) => log.warn(message));
@@ -169,8 +167,9 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
           `The database has another secret for user ids than the copy in ${config.home}, with which this gateway began. Start it again.`,
         );
       const { recorder } = await answering(secret);
-      api = apiOn(store, parts, secret, recorder);
-      const stands = await standOn(store, parts, recorder, isClosing);
+      const answers = store.within(limits.answering);
+      api = apiOn(answers, parts, secret, recorder);
+      const stands = await standOn(store, answers, parts, recorder, isClosing);
       connected = true;
       return stands;
     });
@@ -274,10 +273,20 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
   const upstreams = connectUpstreams(config.upstreams);
   const metrics = createMetrics(() => recorder.stats(), linesLost);
   const uploads = createServerUploads();
-  const limits = createSignalLimits(async (agent, { kind, id }) =>
+  const signalLimits = createSignalLimits(async (agent, { kind, id }) =>
     isThere(reached(ground.opening.store), agent, { kind, id: readableId(id, secret) }),
   );
-  const gateway = createGateway({ config, keys, upstreams, routes, recorder, limits, metrics, log, uploads });
+  const gateway = createGateway({
+    config,
+    keys,
+    upstreams,
+    routes,
+    recorder,
+    limits: signalLimits,
+    metrics,
+    log,
+    uploads,
+  });
   const problems = () => [...databaseProblems(ground), ...healthOf(recorder.stats(), linesLost()).problems];
 
   const listener = createListener({
@@ -312,6 +321,7 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
 
 async function standOn(
   store: Store,
+  answers: Store,
   { config, log, known, keys, routes, show }: Ground,
   recorder: Recorder,
   stopping: () => boolean,
@@ -332,12 +342,13 @@ async function standOn(
       known.keep({ routes: news });
     },
   };
+  const watches = store.within(limits.watching, 2);
   const parts = [
-    await watchKeys(store, keptKeys, log),
-    await watchRoutes(store, keptRoutes, log),
-    watchRollouts(store, log),
+    await watchKeys(watches, keptKeys, log, `${hostname()}:${resolve(config.home)}`),
+    await watchRoutes(watches, keptRoutes, log),
+    watchRollouts(answers, log),
     startUpkeep(
-      store,
+      answers,
       () => recorder.stats(),
       (error) => log.warn({ err: error }, 'upkeep of the database waits'),
     ),

@@ -3,6 +3,7 @@ import { setMaxListeners } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
+import { exposure } from './api/guard.ts';
 import { wholeNumber, withConfigOption, withHome } from './command.ts';
 import { loadConfig } from './config.ts';
 import type { UserFigures } from './deploy/users.ts';
@@ -138,6 +139,8 @@ async function run(options: Options): Promise<void> {
   const { serving, engine, world } = started;
   const line = (name: string, value: string) => console.log(`  ${name.padEnd(12)}${value}`);
   line('gateway', `${serving.url}/v1`);
+  const warning = exposure(config.host);
+  if (warning !== null) line('warning', warning);
   line('database', `${serving.store.kind} PostgreSQL ${serving.store.serverVersion}`);
   line('engine', `process ${engine.pid}`);
 

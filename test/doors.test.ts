@@ -160,7 +160,8 @@ describe('Anthropic’s messages', () => {
 
   it('are forwarded as they are, recorded, and threaded into one conversation that reads well', async () => {
     const base = { model: 'claude', max_tokens: 100, metadata: { user_id: 'ann@example.com' } };
-    const streamed = await anthropic('/v1/messages', { ...base, messages: [first], stream: true });
+    const streamed = await anthropic('/v1/messages?beta=true', { ...base, messages: [first], stream: true });
+    expect(seen.url).toBe('/v1/messages?beta=true');
     expect(Buffer.from(await streamed.arrayBuffer()).equals(streams['/v1/messages']!)).toBe(true);
     expect(seen.headers).toMatchObject({ 'x-api-key': 'up', 'anthropic-version': '2023-06-01' });
     const turn = streamed.headers.get('x-pawl-turn')!;
@@ -341,6 +342,28 @@ describe('compressed bodies', () => {
   });
 });
 
+it('whoever asks before sending is told to go on, or why not', async () => {
+  const ask = (length: number) =>
+    new Promise<string>((resolve, reject) => {
+      const headers = { authorization: `Bearer ${pawl.key}`, expect: '100-continue', 'content-length': length };
+      const call = request(`${pawl.url}/v1/chat/completions`, { method: 'POST', headers });
+      let said = '';
+      call.on('continue', () => {
+        said = 'go on, ';
+        call.end(JSON.stringify(chat));
+      });
+      call.on('response', (response) => {
+        response.resume();
+        resolve(`${said}${response.statusCode}`);
+        call.destroy();
+      });
+      call.on('error', reject);
+      call.flushHeaders();
+    });
+  expect(await ask(JSON.stringify(chat).length)).toBe('go on, 200');
+  expect(await ask(50 * 1024 * 1024)).toBe('413');
+});
+
 it('headers of a connection stay on it', async () => {
   const response = await post(
     '/v1/chat/completions',
@@ -488,11 +511,11 @@ describe('what Pawl says of itself', () => {
     );
   });
 
-  it('is shown to others than this machine only with the admin token, and the log warns', async () => {
+  it('is shown to others than this machine only with the admin token, and the start warns', async () => {
     const open = await startPawl({ PAWL_HOST: '0.0.0.0', PAWL_UPSTREAM: 'http://127.0.0.1:9/v1' });
     const url = open.url.replace('0.0.0.0', '127.0.0.1');
     try {
-      expect(open.output()).toMatch(/other machines can reach this server/);
+      expect(open.output()).toMatch(/warning +other machines can reach 0\.0\.0\.0/);
       expect(await (await fetch(`${url}/healthz`)).json()).toEqual({ status: 'ok' });
       expect((await fetch(`${url}/metrics`)).status).toBe(401);
       const headers = { authorization: `Bearer ${open.adminToken}` };

@@ -12,6 +12,7 @@ import { entry, noon } from '../src/store/fixtures.ts';
 import { openStore, type Store } from '../src/store/postgres.ts';
 import { writeEntries } from '../src/store/record.ts';
 import { readTrajectory } from '../src/store/trajectories.ts';
+import { readTurn } from '../src/store/turns.ts';
 import { type PawlProcess, startPawl, until } from './pawl.ts';
 import { startUpstream, type TestUpstream } from './upstream.ts';
 
@@ -192,6 +193,50 @@ describe('two homes on one database', () => {
     expect(await inA('trajectories', 'show', 'case-kim')).toContain('case-kim');
     expect(await inA('score', 'run', '--json')).toContain('{');
   });
+});
+
+test('callers without id and user who say the same are kept apart, one conversation goes on, also after a restart', async () => {
+  const first = await startPawl({ PAWL_UPSTREAM: upstream.url });
+  const asks = (text: string, ...before: string[]) => {
+    const history = before.flatMap((said) => [
+      { role: 'user', content: said },
+      { role: 'assistant', content: `You said: ${said}` },
+    ]);
+    return { model: 'echo', messages: [...history, { role: 'user', content: text }] };
+  };
+  const turnOf = async (pawl: PawlProcess, body: object) =>
+    (await post(pawl, '/v1/chat/completions', body)).headers.get('x-pawl-turn')!;
+  const before = [asks('hi'), asks('hi'), asks('second', 'hi'), asks('alone'), asks('more', 'alone')];
+  const turns: string[] = [];
+  for (const body of before) turns.push(await turnOf(first, body));
+  await first.kill();
+  const again = await first.restart();
+  try {
+    const after = [
+      asks('other', 'hi'),
+      asks('third', 'hi', 'second'),
+      asks('end', 'alone', 'more'),
+      asks('no', 'alone'),
+    ];
+    for (const body of after) turns.push(await turnOf(again, body));
+    const store = await again.store();
+    const [a, b, second, alone, more, other, third, end, fork] = await Promise.all(
+      turns.map(
+        async (id) =>
+          (await until(
+            () => readTurn(store, id),
+            (turn) => turn !== null,
+          ))!.trajectory,
+      ),
+    );
+    await store.close();
+    expect(new Set([a, b, second, other]).size).toBe(4);
+    expect(third).toBe(second);
+    expect([more, end]).toEqual([alone, alone]);
+    expect(fork).not.toBe(alone);
+  } finally {
+    await again.remove();
+  }
 });
 
 test('an embedded database with ids as they came is taken along: found by the same id, shown by none', async () => {

@@ -242,19 +242,26 @@ describe('a turn', () => {
   it('whose engine is killed while it learns, saves, plays and is judged, ends the same by itself', async () => {
     const home = await newHome();
     const engine = await startEngine({ threads: 1 });
-    // Calls of each kind after which the process is gone: before the call is made, or while it is.
-    const deaths: Partial<Record<keyof Engine, readonly number[]>> = {
-      optimStep: [3],
-      forwardBackward: [9],
-      save: [3],
-      sample: [12, 70], // of practice, and of the evaluation
+    /** By call and its number: killed under the call, or before it, so that the call meets the engine that came back. */
+    const deaths: Record<string, 'under' | 'before'> = {
+      'optimStep 3': 'before',
+      'forwardBackward 9': 'under',
+      'save 3': 'before',
+      'sample 12': 'before', // of practice
+      'sample 70': 'under', // of the evaluation
     };
-    const counts = new Map<string, number>();
+    const counts: Record<string, number> = {};
     const kill = async (call: keyof Engine) => {
-      const n = (counts.get(call) ?? 0) + 1;
-      counts.set(call, n);
-      if (!deaths[call]?.includes(n)) return;
+      counts[call] = (counts[call] ?? 0) + 1;
+      const how = deaths[`${call} ${counts[call]}`];
+      if (how === undefined) return;
+      const { restarts } = engine;
       process.kill(engine.pid!, 'SIGKILL');
+      if (how === 'before')
+        await until(
+          () => engine.restarts,
+          (now) => now > restarts,
+        );
     };
     try {
       const turn = await turnOnce(home.store, home.home, watched(engine.engine, kill));

@@ -35,7 +35,7 @@ export async function ensureAdminToken(home: string, show: (token: string) => Pr
   const path = join(home, 'admin.json');
   const known = read(path);
   if (known !== null) return known;
-  mkdirSync(home, { recursive: true });
+  mkdirSync(home, { recursive: true, mode: 0o700 });
   const token = `pawl_admin_${randomBytes(32).toString('base64url')}`;
   const hash = hashOf(token);
   await show(token);

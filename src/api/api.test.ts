@@ -277,6 +277,14 @@ describe('keys', () => {
     expect((await activeKeys(store)).map(({ id }) => id)).not.toContain(made.key.id);
   });
 
+  test('a key may call and send feedback unless more or less is asked for', async () => {
+    const scopesOf = async (body: object) =>
+      shape.madeKeySchema.parse(await (await send('POST', '/api/keys', { name: 'x', agent: 'scoped', ...body })).json())
+        .key.scopes;
+    expect(await scopesOf({})).toEqual(['call', 'feedback']);
+    expect(await scopesOf({ scopes: ['outcomes', 'call', 'call'] })).toEqual(['call', 'outcomes']);
+  });
+
   test('a key that does not exist cannot be revoked', async () => {
     expect((await call('/api/keys/00000000-0000-4000-8000-000000000000', { method: 'DELETE' })).status).toBe(404);
     expect((await call('/api/keys/7', { method: 'DELETE' })).status).toBe(400);
@@ -289,6 +297,8 @@ describe('keys', () => {
     [{ name: 'x', agent: 'Desk!' }, 'agent'],
     [{ name: 'x', agent: 'desk', rateLimit: 0 }, 'rateLimit'],
     [{ name: 'x', agent: 'desk', origin: 'mars' }, 'origin'],
+    [{ name: 'x', agent: 'desk', scopes: ['admin'] }, 'scopes'],
+    [{ name: 'x', agent: 'desk', scopes: [] }, 'scopes'],
     [{ name: 'x', agent: 'desk', colour: 'red' }, 'colour'],
     [[], 'body'],
   ])('%j is refused and the message names %s', async (body, field) => {

@@ -11,8 +11,9 @@ import { healthOf } from '../collect/health.ts';
 import { readableId, typedUser } from '../collect/person.ts';
 import { RequestError, StoreError } from '../errors.ts';
 import { newKey } from '../gateway/new-key.ts';
+import { revokeEverywhere, unconfirmedBy } from '../gateway/revoke.ts';
 import { giveConsent, listConsents, readConsent, withdrawConsent } from '../store/consents.ts';
-import { createKey, listKeys, revokeKey } from '../store/keys.ts';
+import { createKey, listKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
 import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
 import { version } from '../version.ts';
@@ -20,6 +21,7 @@ import { isAdmin } from './admin.ts';
 import { refuseHost, refuseOrigin } from './guard.ts';
 import * as shape from './schema.ts';
 import { readDatabase } from './status.ts';
+import { createTurnstile } from './turnstile.ts';
 import { wireConsent, wireKey, wireSignal, wireTrajectory, wireTurn } from './wire.ts';
 
 export type ApiParts = {
@@ -36,6 +38,9 @@ export type ApiParts = {
   readonly onError?: (error: unknown) => void;
 };
 
+/** How long a revocation waits for gateways to confirm it; they hear of it at once unless something is wrong. */
+const confirmMs = 3_000;
+
 const json = <T extends z.ZodType>(schema: T, description: string) => ({
   content: { 'application/json': { schema } },
   description,
@@ -46,7 +51,7 @@ const refusals = {
   400: problem('Something in the request is not acceptable; the message names the field.'),
   401: problem('The admin token is missing or wrong.'),
   403: problem('The request comes from a page of another site.'),
-  503: problem('The database is away; Retry-After says when to try again.'),
+  503: problem('The database is away, or too many are reading; Retry-After says when to try again.'),
 };
 const security = [{ admin: [] }];
 
@@ -92,7 +97,12 @@ const revokeRoute = createRoute({
   summary: 'Revoke a client key for good; doing it twice is fine',
   security,
   request: { params: shape.keyIdParam },
-  responses: { 204: { description: 'The key no longer works.' }, 404: problem('There is no such key.'), ...refusals },
+  responses: {
+    204: { description: 'The key no longer works: every gateway has confirmed it.' },
+    202: json(shape.unconfirmedSchema, 'The key is revoked, but not every gateway has confirmed that it knows.'),
+    404: problem('There is no such key.'),
+    ...refusals,
+  },
 });
 const consentsRoute = createRoute({
   method: 'get',
@@ -170,9 +180,16 @@ function guard(parts: ApiParts): MiddlewareHandler {
   };
 }
 
+/** Of requests and answers in one answer; a page of turns ends where they would be more. */
+const maxBytes = 4 * 1024 * 1024;
+/** Readings at once, and how many may wait for their turn. */
+const readers = 2;
+const waitingReaders = 50;
+
 function routesOf(parts: ApiParts) {
   const { store } = parts;
   const storedUser = (typed: string): string => typedUser(typed, parts.secret);
+  const reading = createTurnstile(readers, waitingReaders);
 
   const app = new OpenAPIHono({
     defaultHook: (result, c) => {
@@ -197,26 +214,29 @@ function routesOf(parts: ApiParts) {
   return app
     .openapi(listRoute, async (c) => {
       const { user, errors, cursor, ...query } = c.req.valid('query');
-      const page = await listTrajectories(store, {
+      const filter = {
         ...query,
-        status: errors ? 'error' : undefined,
+        status: errors ? ('error' as const) : undefined,
         user: user === undefined ? undefined : storedUser(user),
         cursor: cursor ?? null,
-      });
+      };
+      const page = await reading(() => listTrajectories(store, filter));
       return c.json({ trajectories: page.trajectories.map(wireTrajectory), next: page.cursor }, 200);
     })
     .openapi(readRoute, async (c) => {
       const { id } = c.req.valid('param');
       const { agent, limit, cursor } = c.req.valid('query');
       const afterTurn = cursor === undefined ? undefined : turnPosition(cursor);
-      const found = await readTrajectory(store, readableId(id, parts.secret), { agent, maxTurns: limit, afterTurn });
+      const bounds = { agent, maxTurns: limit, maxBytes, afterTurn };
+      const found = await reading(() => readTrajectory(store, readableId(id, parts.secret), bounds));
       if (found === null) return c.json(failure('not_found', `There is no trajectory ${id}.`), 404);
       return c.json(
         {
           trajectory: wireTrajectory(found.trajectory),
-          turns: found.turns.map(wireTurn),
+          turns: found.turns.map((turn) => wireTurn(turn, found.tooLarge.includes(turn.id))),
           signals: found.signals.map(wireSignal),
           keys: found.keys,
+          signalsCut: found.signalsCut,
           next: found.cut ? turnCursor(found.turns.at(-1)!) : null,
         },
         200,
@@ -229,8 +249,11 @@ function routesOf(parts: ApiParts) {
     })
     .openapi(revokeRoute, async (c) => {
       const { id } = c.req.valid('param');
-      if (!(await revokeKey(store, id))) return c.json(failure('not_found', `There is no key ${id}.`), 404);
-      return c.body(null, 204);
+      const behind = await revokeEverywhere(store, id, confirmMs);
+      if (behind === null) return c.json(failure('not_found', `There is no key ${id}.`), 404);
+      if (behind.length === 0) return c.body(null, 204);
+      const gateways = behind.map(({ id: gateway, seenAt }) => ({ id: gateway, seenAt: seenAt.toISOString() }));
+      return c.json({ confirmed: false as const, message: unconfirmedBy(behind), gateways }, 202);
     })
     .openapi(consentsRoute, async (c) => {
       const { agent, limit, cursor } = c.req.valid('query');
@@ -291,6 +314,7 @@ export function createApi(parts: ApiParts): Api {
     if (error instanceof HTTPException && error.status === 415)
       return c.json(failure('invalid_request', 'Send the body as JSON, with `content-type: application/json`.'), 415);
     if (error instanceof HTTPException) return c.json(failure('invalid_request', error.message), error.status);
+    if (error instanceof RequestError && error.status === 503) c.header('retry-after', '1');
     if (error instanceof RequestError) return c.json(failure(error.code, error.message), error.status as 400);
     if (error instanceof StoreError && error.retryable) {
       c.header('retry-after', '5');

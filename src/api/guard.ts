@@ -24,6 +24,12 @@ export const isLoopback = (host: string): boolean =>
   host === '::1' ||
   (isIP(host) === 4 && host.startsWith('127.'));
 
+/** What whoever starts a server there should know; null when nobody else can reach it. */
+export const exposure = (host: string): string | null =>
+  isLoopback(host)
+    ? null
+    : `other machines can reach ${host}; keys and conversations travel readable unless something in front speaks TLS`;
+
 /** `hosts`: further names by which this server is known, e.g. behind a proxy; `*` accepts any. */
 export function refuseHost(host: string | undefined, hosts: readonly string[]): Refusal | null {
   const name = host === undefined ? null : hostnameOf(host);

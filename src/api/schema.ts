@@ -111,6 +111,9 @@ export const turnSchema = z
     hasTokenIds: z.boolean(),
     usage: data.nullable(),
     redactions: z.record(z.string(), z.int()),
+    contentLeftOut: z.boolean().openapi({
+      description: 'true: request and answer are larger than one answer of this API holds, and empty here.',
+    }),
   })
   .openapi('Turn', { description: 'One model call with the redacted request and the answer.' });
 
@@ -150,11 +153,14 @@ export const oneTrajectorySchema = z
     turns: z.array(turnSchema),
     signals: z.array(signalSchema),
     keys: z.array(z.string()),
+    signalsCut: z.boolean().openapi({
+      description: 'true: there are more signals, keys or comments than one answer holds; the latest are here.',
+    }),
     next: z.string().nullable(),
   })
   .openapi('TrajectoryDetail', {
     description:
-      'Turns in the order they started, a page of them; signals about the whole and about these turns; business keys.',
+      'Turns in the order they started, a page of them, ended by `limit` or by 4 MB of content; signals about the whole and about these turns; business keys.',
   });
 
 export const keySchema = z
@@ -172,6 +178,15 @@ export const keySchema = z
   })
   .openapi('Key');
 
+export const unconfirmedSchema = z
+  .object({
+    confirmed: z.literal(false),
+    message: z.string(),
+    gateways: z.array(z.object({ id: z.string(), seenAt: time })),
+  })
+  .openapi('Unconfirmed', {
+    description: 'Gateways that may still accept the key, and when each was last heard from.',
+  });
 export const keysSchema = z.object({ keys: z.array(keySchema) }).openapi('Keys');
 export const keyIdParam = z.object({ id: z.uuid().openapi({ param: { name: 'id', in: 'path' } }) });
 export const noQuery = z.strictObject({});

@@ -6,7 +6,11 @@ import type { ConsentRecord } from '../store/consents.ts';
 import type { Key } from '../store/keys.ts';
 import type { ApiConsent, ApiKey, ApiSignal, ApiTrajectory, ApiTurn } from './schema.ts';
 
-const time = (at: Date | number): string => new Date(at).toISOString();
+/** A time that no calendar here holds (the database's reaches further) is told as the last that one does. */
+const time = (at: Date | number): string => {
+  const date = new Date(at);
+  return (Number.isNaN(date.getTime()) ? new Date(8.64e15) : date).toISOString();
+};
 const timeOrNull = (at: Date | null): string | null => (at === null ? null : time(at));
 
 export const wireTrajectory = (t: Trajectory): ApiTrajectory => ({
@@ -25,7 +29,8 @@ export const wireTrajectory = (t: Trajectory): ApiTrajectory => ({
   release: t.release,
 });
 
-export const wireTurn = (turn: Turn): ApiTurn => ({
+/** `leftOut`: it was read without request and answer, which are too large for one answer. */
+export const wireTurn = (turn: Turn, leftOut = false): ApiTurn => ({
   id: turn.id,
   endpoint: turn.endpoint,
   keys: [...turn.keys],
@@ -48,6 +53,7 @@ export const wireTurn = (turn: Turn): ApiTurn => ({
   hasTokenIds: turn.choices.some(({ tokenIds }) => tokenIds !== undefined),
   usage: turn.usage === null ? null : { ...turn.usage },
   redactions: { ...turn.redactions },
+  contentLeftOut: leftOut,
 });
 
 export const wireSignal = (signal: Signal): ApiSignal => ({

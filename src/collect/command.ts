@@ -125,7 +125,7 @@ const show = withConfigOption(new Command('show'))
         return;
       }
       const print = { columns: terminal.columns, paint: terminal.paint, full: options.full === true };
-      for (const line of timelineLines(found.trajectory, timelineOf(found.turns, found.signals), print))
+      for (const line of timelineLines(found.trajectory, timelineOf(found.turns, found.signals), print, found))
         terminal.write(line);
     }),
   );

@@ -1,10 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { type FileHandle, mkdtemp, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openJournal } from './journal.ts';
+import { createSegment, openJournal, type SegmentWriter } from './journal.ts';
 import { encodeRecord, HEADER, NAME_BYTES, scanRecords } from './journal-record.ts';
 import { segmentPath } from './segments.ts';
 
@@ -143,20 +144,30 @@ describe('the journal', () => {
     let syncs = 0;
     const journal = await openJournal({
       folder,
-      openFile: async (path, flags, mode) => {
-        const file = await open(path, flags, mode);
-        return counting(
-          file,
+      createFile: (path) =>
+        counting(
+          path,
           () => writes++,
           () => syncs++,
-        );
-      },
+        ),
     });
     await journal.append('first');
     await Promise.all(Array.from({ length: 100 }, (_, i) => journal.append(`record ${i}`)));
     await journal.close();
     expect([writes, syncs]).toEqual([2, 2]);
     expect((await readAll()).payloads).toHaveLength(101);
+  });
+
+  test('what is appended is in the file before the event loop turns, synced or not', async () => {
+    const journal = await openJournal({ folder });
+    const appended = journal.append('prompt');
+    await null;
+    await null;
+    expect(readFileSync(segmentPath(folder, 1)).includes('prompt')).toBe(true);
+    expect(journal.segments()[0]).toMatchObject({ bytes: 0, open: true });
+    await appended;
+    expect(journal.segments()[0]!.bytes).toBeGreaterThan(0);
+    await journal.close();
   });
 
   test('begins a new segment when one is full, and never writes to one of an earlier start', async () => {
@@ -189,7 +200,7 @@ describe('the journal', () => {
     let failing = false;
     const journal = await openJournal({
       folder,
-      openFile: async (path, flags, mode) => halfWriting(await open(path, flags, mode), () => failing),
+      createFile: (path) => halfWriting(path, () => failing),
     });
     await journal.append('before');
     failing = true;
@@ -207,16 +218,14 @@ describe('the journal', () => {
     let failing = false;
     const journal = await openJournal({
       folder,
-      openFile: async (path, flags, mode) => {
-        const file = await open(path, flags, mode);
-        return counting(
-          file,
+      createFile: (path) =>
+        counting(
+          path,
           () => {},
           () => {
             if (failing) throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' });
           },
-        );
-      },
+        ),
     });
     await journal.append('before');
     failing = true;
@@ -298,32 +307,30 @@ describe('the journal', () => {
 });
 
 /** A file that tells of each write and sync. */
-function counting(file: FileHandle, onWrite: () => void, onSync: () => void): FileHandle {
-  return new Proxy(file, {
-    get(target, name) {
-      const value = Reflect.get(target, name, target);
-      if (typeof value !== 'function') return value;
-      return async (...args: unknown[]) => {
-        if (name === 'write') onWrite();
-        if (name === 'datasync') onSync();
-        return await value.apply(target, args);
-      };
+function counting(path: string, onWrite: () => void, onSync: () => void): SegmentWriter {
+  const file = createSegment(path);
+  return {
+    ...file,
+    write(...args) {
+      onWrite();
+      return file.write(...args);
     },
-  });
+    async datasync() {
+      onSync();
+      await file.datasync();
+    },
+  };
 }
 
 /** A file whose writes, while failing, put down half of the bytes and then report a full disk. */
-function halfWriting(file: FileHandle, failing: () => boolean): FileHandle {
-  return new Proxy(file, {
-    get(target, name) {
-      const value = Reflect.get(target, name, target);
-      if (typeof value !== 'function') return value;
-      if (name !== 'write') return value.bind(target);
-      return async (bytes: Buffer, offset: number, length: number, position: number) => {
-        if (!failing()) return await target.write(bytes, offset, length, position);
-        await target.write(bytes, offset, length >> 1, position);
-        throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
-      };
+function halfWriting(path: string, failing: () => boolean): SegmentWriter {
+  const file = createSegment(path);
+  return {
+    ...file,
+    write(bytes, from, position) {
+      if (!failing()) return file.write(bytes, from, position);
+      file.write(bytes.subarray(0, from + ((bytes.length - from) >> 1)), from, position);
+      throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
     },
-  });
+  };
 }

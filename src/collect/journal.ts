@@ -11,8 +11,10 @@
  * It knows bytes and positions, not turns; pump.ts moves what it holds into the database and deletes old segments.
  */
 import { randomUUID } from 'node:crypto';
-import { chmod, type FileHandle, mkdir, open, unlink } from 'node:fs/promises';
+import { closeSync, fdatasync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { chmod, mkdir, unlink } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { type Position, seenSegment } from './cursor.ts';
 import { encodeName, encodeRecord, HEADER, NAME_BYTES } from './journal-record.ts';
 import { findSegments, type SegmentFile, segmentPath, syncFolder } from './segments.ts';
@@ -30,8 +32,20 @@ export type JournalOptions = {
   readonly segmentBytes?: number;
   /** All segments together never grow beyond this. */
   readonly maxBytes?: number;
-  /** How segment files are opened; tests put a failing disk here. */
-  readonly openFile?: (path: string, flags: string, mode: number) => Promise<FileHandle>;
+  /** How segment files are made; tests put a failing disk here. */
+  readonly createFile?: (path: string) => SegmentWriter;
+};
+
+/**
+ * A segment being written. Writing is synchronous: the kernel takes a few kilobytes in microseconds, while a thread of the
+ * pool may be busy syncing for a tenth of a second, and what is not written yet is lost with the process.
+ */
+export type SegmentWriter = {
+  /** Returns how many bytes were written, perhaps not all. */
+  write(bytes: Buffer, from: number, position: number): number;
+  truncate(bytes: number): void;
+  datasync(): Promise<void>;
+  close(): void;
 };
 
 export type Segment = {
@@ -66,14 +80,14 @@ export type Journal = {
 type Item = { readonly record: Buffer; readonly settle: (result: Appended) => void };
 type Writing = {
   readonly segment: number;
-  readonly file: FileHandle;
+  readonly file: SegmentWriter;
   /** Bytes in the file, and how many of them are on disk. */
   size: number;
   synced: number;
   /** Written and not synced. */
   waiting: Item[];
-  /** The write under way. */
-  write: Promise<unknown> | null;
+  /** Its name in the folder is on disk, so that a crash cannot keep the bytes and lose the name. */
+  named: boolean;
   /** Nothing more is to be written to it. */
   retired: boolean;
 };
@@ -86,7 +100,7 @@ const GROUP_BYTES = 8 * MEGABYTE;
 
 export async function openJournal(options: JournalOptions): Promise<Journal> {
   const { folder } = options;
-  const openFile = options.openFile ?? open;
+  const createFile = options.createFile ?? createSegment;
   const maxBytes = options.maxBytes ?? 4096 * MEGABYTE;
   // Space comes back a segment at a time, so a small journal needs small ones.
   const segmentBytes = Math.min(options.segmentBytes ?? 16 * MEGABYTE, Math.ceil(maxBytes / 4));
@@ -109,25 +123,15 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   let writing: Promise<void> | null = null;
   let syncing: Promise<void> | null = null;
 
-  async function begin(): Promise<Writing> {
-    const { segment, file } = await create();
-    try {
-      await syncFolder(folder); // else a crash could keep the bytes and lose the name
-    } catch (error) {
-      await file.close();
-      throw error;
-    }
-    known.set(segment, { segment, id: randomUUID(), begins: NAME_BYTES, bytes: 0 });
-    current = { segment, file, size: 0, synced: 0, waiting: [], write: null, retired: false };
-    return current;
-  }
-
   /** A number that somebody took meanwhile is passed over. */
-  async function create(): Promise<{ segment: number; file: FileHandle }> {
+  function begin(): Writing {
     for (;;) {
       const segment = next++;
       try {
-        return { segment, file: await openFile(segmentPath(folder, segment), 'wx', 0o600) };
+        const file = createFile(segmentPath(folder, segment));
+        known.set(segment, { segment, id: randomUUID(), begins: NAME_BYTES, bytes: 0 });
+        current = { segment, file, size: 0, synced: 0, waiting: [], named: false, retired: false };
+        return current;
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
       }
@@ -143,22 +147,20 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   }
 
   /** Writes one group behind the last; throws what the file system throws, leaving the segment readable. */
-  async function write(items: readonly Item[]): Promise<void> {
+  function write(items: readonly Item[]): void {
     if (current !== null && current.size >= segmentBytes) retire(current);
-    const to = current ?? (await begin());
+    const to = current ?? begin();
     const name = to.size === 0 ? [encodeName(known.get(to.segment)!.id!)] : [];
     const group = Buffer.concat([...name, ...items.map(({ record }) => record)]);
-    let written = 0;
     try {
-      while (written < group.length) {
-        const step = to.file.write(group, written, group.length - written, to.size + written);
-        to.write = step.catch(() => {});
-        written += (await step).bytesWritten;
-        if (to.retired) throw new Error('The segment was given up because it could not be synced.');
-      }
+      for (let written = 0; written < group.length; ) written += to.file.write(group, written, to.size + written);
     } catch (error) {
       // Cut the partial tail off. If even that fails, later records go to a new segment and the scan skips the tail.
-      if (!to.retired) await to.file.truncate(to.size).catch(() => retire(to));
+      try {
+        to.file.truncate(to.size);
+      } catch {
+        retire(to);
+      }
       throw error;
     }
     to.size += group.length;
@@ -169,7 +171,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   }
 
   async function writeQueued(): Promise<void> {
-    await null; // what is appended in one go is one group
+    await null; // what is appended in one go is one group, and one write
     while (queue.length > 0) {
       let count = 0;
       for (let bytes = 0; count < queue.length; count++) {
@@ -190,7 +192,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
       }
       if (taken.length === 0) continue;
       try {
-        await write(taken);
+        write(taken);
       } catch (error) {
         fail(taken, error);
       }
@@ -206,6 +208,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
 
   /** Syncs in the order of writing, so that acknowledgements come in that order too. */
   async function sync(): Promise<void> {
+    await null; // so that `syncing` is set before this can end
     while (unsynced.length > 0) {
       const of = unsynced[0]!;
       if (!closed && !of.retired) await sleep(GATHER_MS);
@@ -213,14 +216,16 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
       const upTo = of.size;
       of.waiting = [];
       try {
+        if (!of.named) await syncFolder(folder);
+        of.named = true;
         if (upTo > of.synced) await of.file.datasync();
         acknowledge(of, items, upTo);
       } catch (error) {
-        await abandon(of, items, error);
+        abandon(of, items, error);
       }
       if (of.waiting.length > 0) continue;
       unsynced.shift();
-      if (of.retired) await of.file.close().catch(() => {});
+      if (of.retired) close(of);
     }
     syncing = null;
   }
@@ -239,14 +244,25 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   }
 
   /** Nothing behind the last good sync is trusted, not even what is written by now. */
-  async function abandon(of: Writing, items: readonly Item[], error: unknown): Promise<void> {
+  function abandon(of: Writing, items: readonly Item[], error: unknown): void {
     if (current === of) current = null;
     of.retired = true;
-    await of.write;
-    await of.file.truncate(of.synced).catch(() => {});
+    try {
+      of.file.truncate(of.synced);
+    } catch {
+      // What is left there is read once more at the next start.
+    }
     total -= of.size - of.synced;
     of.size = of.synced;
     fail([...items, ...of.waiting.splice(0)], error);
+  }
+
+  function close({ file }: Writing): void {
+    try {
+      file.close();
+    } catch {
+      // All of it is synced or given up.
+    }
   }
 
   return {
@@ -282,5 +298,17 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
       if (current !== null) retire(current);
       await syncing;
     },
+  };
+}
+
+const fdatasyncOf = promisify(fdatasync);
+
+export function createSegment(path: string): SegmentWriter {
+  const fd = openSync(path, 'wx', 0o600);
+  return {
+    write: (bytes, from, position) => writeSync(fd, bytes, from, bytes.length - from, position),
+    truncate: (bytes) => ftruncateSync(fd, bytes),
+    datasync: () => fdatasyncOf(fd),
+    close: () => closeSync(fd),
   };
 }

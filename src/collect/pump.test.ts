@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -302,5 +302,62 @@ describe('resting after a batch', () => {
   test('ends when an entry has waited ten seconds', () => {
     expect(rest({ ...batch, lagMs: 9999 })).toBe(200);
     expect(rest({ ...batch, lagMs: 10_000 })).toBe(0);
+  });
+});
+
+describe('a sink that falls silent', () => {
+  test('is given up and opened anew, counts as away meanwhile, and ends up with each entry once', async () => {
+    journal = await openJournal({ folder });
+    const sink = new MemorySink();
+    let opened = 0;
+    let destroyed = 0;
+    const silent = { write: () => new Promise<never>(() => {}), close: async () => {}, destroy: () => destroyed++ };
+    const problems: string[] = [];
+    await begin(sink, {
+      openSink: async () => (++opened <= 2 ? silent : sink),
+      silenceMs: [50, 100],
+      onProblem: (message) => problems.push(message),
+    });
+    await Promise.all(ids(10).map(append));
+    while (destroyed === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(pump?.stats().up).toBe(false);
+    expect(await pump?.settled(60_000)).toBe(true);
+    expect(sink.keys()).toEqual(ids(10));
+    expect([opened, destroyed]).toEqual([3, 2]);
+    expect(problems).toEqual([expect.stringMatching(/had no answer for/)]);
+    expect(pump?.stats().up).toBe(true);
+  });
+
+  test('does not keep the pump from stopping, in a write or while it is opened', async () => {
+    const never = new Promise<never>(() => {});
+    for (const openSink of [async () => ({ write: () => never, close: async () => {}, destroy() {} }), () => never]) {
+      journal = await openJournal({ folder });
+      await begin(new MemorySink(), { openSink, silenceMs: [3_600_000, 3_600_000] });
+      await append('one');
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await pump?.stop();
+      await journal.close();
+    }
+    journal = await openJournal({ folder });
+    const sink = new MemorySink();
+    await begin(sink);
+    await pump?.settled(60_000);
+    expect(sink.keys()).toEqual(['one']);
+  });
+});
+
+describe('what is refused', () => {
+  test.each(['a folder', 'a link'])('is kept under the next name when %s has the first', async (what) => {
+    journal = await openJournal({ folder });
+    const first = join(folder, 'rejected.jsonl');
+    await (what === 'a folder' ? mkdir(first) : symlink(join(folder, 'elsewhere'), first));
+    const sink = new MemorySink();
+    sink.refuse = () => true;
+    await begin(sink);
+    await Promise.all(ids(3).map(append));
+    expect(await pump?.settled(60_000)).toBe(true);
+    expect(pump?.stats().refused).toBe(3);
+    expect((await readFile(join(folder, 'rejected-2.jsonl'), 'utf8')).trim().split('\n')).toHaveLength(3);
+    expect(await readdir(folder)).not.toContain('elsewhere');
   });
 });

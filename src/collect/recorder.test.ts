@@ -173,6 +173,21 @@ describe('the recorder', () => {
     expect((await stored(home)).length).toBeGreaterThanOrEqual(journalled + 1);
   });
 
+  test('replaces a worker that hangs, counts what it had as lost, and loses nothing that was journalled', async () => {
+    await writeFile(join(home, 'hang'), '');
+    const recorder = await start({ hangMs: 3000 });
+    recorder.record(exchange());
+    while ((await readdir(home)).includes('hang')) await new Promise((resolve) => setTimeout(resolve, 10));
+    recorder.record(exchange()); // to a worker that does not listen
+    const signalled = recorder.signal({ kind: 'signal', signal: feedback() });
+    await until(() => recorder.stats().restarts === 1);
+    expect(await signalled).toBe('failed');
+    expect(recorder.stats().dropped.hang).toBeGreaterThan(0);
+    expect(recorder.record(exchange())).toBe(true);
+    await until(() => recorder.stats().recorded >= 2);
+    expect((await stored(home)).length).toBe(2);
+  });
+
   test('starts on a journal that holds whole records of another format, counts them and goes on', async () => {
     const folder = join(home, 'journal');
     await mkdir(folder);

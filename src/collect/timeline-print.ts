@@ -68,6 +68,11 @@ function block(label: string, text: string, options: PrintOptions, dress: (line:
   return out;
 }
 
+/** A text may have more lines than a call may have arguments. */
+function append(out: string[], lines: readonly string[]): void {
+  for (const line of lines) out.push(line);
+}
+
 /** JSON arguments read better with spaces after the separators; anything else stays as it came. */
 function argumentText(text: string, full: boolean): string {
   try {
@@ -86,13 +91,13 @@ function argumentText(text: string, full: boolean): string {
 function messageLines(message: Message, options: PrintOptions): string[] {
   const { paint, full } = options;
   const out: string[] = [];
-  if (message.reasoning !== '') out.push(...block('thinking', message.reasoning, options, paint.dim));
+  if (message.reasoning !== '') append(out, block('thinking', message.reasoning, options, paint.dim));
   if (message.role === 'tool' || message.role === 'function')
-    out.push(...block('result', `${message.toolName ?? message.toolCallId ?? 'tool'} → ${message.text}`, options));
-  else if (message.text !== '') out.push(...block(message.role, message.text, options));
+    append(out, block('result', `${message.toolName ?? message.toolCallId ?? 'tool'} → ${message.text}`, options));
+  else if (message.text !== '') append(out, block(message.role, message.text, options));
   for (const call of message.toolCalls)
-    out.push(...block('call', `${call.name}(${argumentText(call.arguments, full)})`, options, paint.yellow));
-  if (out.length === 0) out.push(...block(message.role, '(empty)', options, paint.dim));
+    append(out, block('call', `${call.name}(${argumentText(call.arguments, full)})`, options, paint.yellow));
+  if (out.length === 0) append(out, block(message.role, '(empty)', options, paint.dim));
   return out;
 }
 
@@ -127,7 +132,11 @@ function pack(parts: readonly string[], columns: number): string[] {
   return lines;
 }
 
-function stepLines(step: Step, number: number, options: PrintOptions): string[] {
+/** What reading left out. */
+export type LeftOut = { readonly tooLarge: readonly string[]; readonly signalsCut: boolean };
+const nothingLeftOut: LeftOut = { tooLarge: [], signalsCut: false };
+
+function stepLines(step: Step, number: number, options: PrintOptions, tooLarge: boolean): string[] {
   const { turn } = step;
   const { paint } = options;
   const finishes = [...new Set(step.answers.map(({ choice }) => choice.finishReason ?? 'unfinished'))];
@@ -142,16 +151,18 @@ function stepLines(step: Step, number: number, options: PrintOptions): string[] 
   ].filter((part) => part !== '');
   const out = pack([`── turn ${number}`, ...heading], options.columns).map((line) => paint.bold(line));
   if (step.dropped > 0)
-    out.push(...block('history', `${step.dropped} earlier messages are no longer in the request`, options, paint.dim));
-  for (const message of step.news) out.push(...messageLines(message, options));
+    append(out, block('history', `${step.dropped} earlier messages are no longer in the request`, options, paint.dim));
+  if (tooLarge) append(out, block('content', 'left out: too large to read', options, paint.dim));
+  for (const message of step.news) append(out, messageLines(message, options));
   for (const [i, { message }] of step.answers.entries()) {
     if (step.answers.length > 1) out.push(`   ${paint.dim(`choice ${i + 1} of ${step.answers.length}`)}`);
-    out.push(...messageLines(message, options));
+    append(out, messageLines(message, options));
   }
   if (turn.status !== 'ok' || turn.error !== null) {
     const status = turn.httpStatus > 0 ? ` (HTTP ${turn.httpStatus})` : '';
-    out.push(
-      ...block(
+    append(
+      out,
+      block(
         turn.status === 'ok' ? 'error' : turn.status === 'disconnected' ? 'cancelled' : turn.status,
         `${turn.error ?? ''}${status}`.trim(),
         options,
@@ -159,11 +170,16 @@ function stepLines(step: Step, number: number, options: PrintOptions): string[] 
       ),
     );
   }
-  for (const signal of step.signals) out.push(...signalLines(signal, options));
+  for (const signal of step.signals) append(out, signalLines(signal, options));
   return out;
 }
 
-export function timelineLines(trajectory: Trajectory, timeline: Timeline, options: PrintOptions): string[] {
+export function timelineLines(
+  trajectory: Trajectory,
+  timeline: Timeline,
+  options: PrintOptions,
+  leftOut: LeftOut = nothingLeftOut,
+): string[] {
   const { paint } = options;
   const facts = [
     trajectory.origin,
@@ -182,10 +198,15 @@ export function timelineLines(trajectory: Trajectory, timeline: Timeline, option
     `${paint.bold(oneLine(trajectory.id))}  ${oneLine(trajectory.agent)}${errors}`,
     ...wrap(oneLine(facts.join(' · ')), options.columns).map((line) => paint.dim(line)),
   ];
-  for (const [i, step] of timeline.steps.entries()) out.push('', ...stepLines(step, i + 1, options));
+  for (const [i, step] of timeline.steps.entries()) {
+    const lines = stepLines(step, i + 1, options, leftOut.tooLarge.includes(step.turn.id));
+    out.push('');
+    append(out, lines);
+  }
   if (timeline.steps.length < trajectory.turns)
     out.push('', paint.dim(`… ${grouped(trajectory.turns - timeline.steps.length)} more turns (--turns shows them)`));
   if (timeline.signals.length > 0) out.push('', paint.bold('── signals'));
-  for (const signal of timeline.signals) out.push(...signalLines(signal, options));
+  for (const signal of timeline.signals) append(out, signalLines(signal, options));
+  if (leftOut.signalsCut) out.push('', paint.dim('… more signals, keys or comments than are shown'));
   return out;
 }

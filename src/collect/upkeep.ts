@@ -2,6 +2,7 @@
  * What a serving Pawl does now and then beside answering: partitions for the days to come, an end for signals that are about
  * nothing, and a row in the database for everything that could not be recorded, so that a loss outlives the process that counted it.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Loss, recordLoss } from '../store/losses.ts';
 import { daysAhead, ensurePartitions } from '../store/partitions.ts';
 import type { Store } from '../store/postgres.ts';
@@ -9,6 +10,7 @@ import { sweepUnmatched } from '../store/unmatched.ts';
 import type { RecorderStats } from './recorder.ts';
 
 const everyMs = 5_000;
+const closeMs = 3_000;
 const partitionsEveryMs = 3_600_000;
 
 type Losses = Readonly<Record<string, number>>;
@@ -51,8 +53,8 @@ export function startUpkeep(store: Store, stats: () => RecorderStats, warn: (err
   return {
     async close() {
       clearInterval(timer);
-      await running;
-      await look().catch(warn);
+      // A database that does not answer must not keep the process; what is not written down now was said in the log.
+      await Promise.race([running.then(look).catch(warn), sleep(closeMs, undefined, { ref: false })]);
     },
   };
 }

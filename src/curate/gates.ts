@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto';
 import { mayTrain, type Training } from '../collect/own-traffic.ts';
-import { redact } from '../collect/redact/redact.ts';
+import { redact, TooMuchWork } from '../collect/redact/redact.ts';
 import type { Counts } from '../collect/redact/redactor.ts';
 import type { Trajectory } from '../collect/trajectory.ts';
 import type { Turn } from '../collect/turn.ts';
@@ -21,6 +21,8 @@ export type Seen = {
   readonly standing: Standing;
   readonly score: Score | null;
 };
+/** What reading all of it would bring; null: too much. */
+export type Sized = { readonly bytes: number | null };
 export type Whole = Seen & { readonly turns: readonly Turn[]; readonly made: Made };
 
 export type Gate<T> = {
@@ -66,6 +68,9 @@ const score: Gate<Seen> = {
   },
 };
 
+/** What would fill the memory of whoever reads it is not read. */
+const size: Gate<Sized> = { name: 'size', reason: ({ bytes }) => (bytes === null ? 'too large to read' : null) };
+
 const errors: Gate<Whole> = {
   name: 'errors',
   reason: ({ trajectory, turns }) => {
@@ -105,13 +110,19 @@ const redaction: Gate<Whole> = {
     const counts: Counts = {};
     const { taskType, threads } = made.row;
     // What people and the model wrote; ids and token ids are ours.
-    redact([taskType, threads.map(({ messages, tools }) => ({ messages, tools }))], counts);
+    try {
+      redact([taskType, threads.map(({ messages, tools }) => ({ messages, tools }))], counts);
+    } catch (error) {
+      if (error instanceof TooMuchWork) return 'too large to check';
+      throw error;
+    }
     const kinds = Object.keys(counts).sort();
     return kinds.length === 0 ? null : `still holds ${kinds.join(' and ')}`;
   },
 };
 
 export const seenGates: readonly Gate<Seen>[] = [origin, consent, score];
+export const sizedGates: readonly Gate<Sized>[] = [size];
 export const wholeGates: readonly Gate<Whole>[] = [errors, latency, complete, redaction];
 
 /** What the last gates need of a conversation that passed all others. */
@@ -209,4 +220,6 @@ const userShare: SetGate = {
 
 export const setGates: readonly SetGate[] = [duplicates, userShare];
 
-export const gateNames: readonly string[] = [...seenGates, ...wholeGates, ...setGates].map(({ name }) => name);
+export const gateNames: readonly string[] = [...seenGates, ...sizedGates, ...wholeGates, ...setGates].map(
+  ({ name }) => name,
+);

@@ -185,7 +185,7 @@ export function makeRow(turns: readonly Turn[], score: Score & { readonly total:
     const into = continued ?? { messages: [], said: [], tools, toolsText, answers: [] };
     if (continued === undefined) threads.push(into);
     // What was recorded first stands: clients send it back trimmed or re-serialised.
-    into.messages.push(...messages.slice(into.messages.length));
+    for (const one of messages.slice(into.messages.length)) into.messages.push(one); // there may be 100,000
     into.said = said;
     const exact = exactOf(turn);
     into.answers.push({

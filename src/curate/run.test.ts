@@ -96,6 +96,7 @@ test('a dataset holds what passed every gate, and the funnel says why the rest i
     { gate: 'origin', entered: 13, passed: 12, left: { 'origin simulation': 1 } },
     { gate: 'consent', entered: 12, passed: 9, left: { 'not given': 2, 'withdrawn since': 1 } },
     { gate: 'score', entered: 9, passed: 8, left: { 'below 0.7': 1 } },
+    { gate: 'size', entered: 8, passed: 8, left: {} },
     { gate: 'errors', entered: 8, passed: 8, left: {} },
     { gate: 'latency', entered: 8, passed: 7, left: { 'an answer over 30 s': 1 } },
     { gate: 'complete', entered: 7, passed: 7, left: {} },

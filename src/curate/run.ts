@@ -11,11 +11,11 @@ import { readStandings } from '../store/consents.ts';
 import { saveDataset } from '../store/datasets.ts';
 import type { Store } from '../store/postgres.ts';
 import { readScoresOf } from '../store/scores.ts';
-import { batchesOf, type Placed, placedKey, readTurnsOf, windowPages } from '../store/window.ts';
+import { batchesOf, type Placed, placedKey, readSizes, readTurnsOf, windowPages } from '../store/window.ts';
 import { agentName, type Dataset, datasetId, datasetKey, type SettingsInput, settings } from './dataset.ts';
 import { type Draft, datasetFile, openDraft } from './files.ts';
 import { countFunnel, type FunnelCount } from './funnel.ts';
-import { type Gate, gateNames, type Passed, type Seen, seenGates, setGates, wholeGates } from './gates.ts';
+import { type Gate, gateNames, type Passed, type Seen, seenGates, setGates, sizedGates, wholeGates } from './gates.ts';
 import { NothingKept } from './nothing-kept.ts';
 import { fingerprint, makeRow } from './row.ts';
 
@@ -61,7 +61,9 @@ export async function curateWindow(store: Store, home: string, options: CurateWi
       for await (const page of windowPages(store, { agent, origin, since, until })) {
         const seen = await lookAt(store, page, spec.version);
         const good = page.filter((one) => passes(seenGates, seen.get(placedKey(one))!));
-        for (const batch of batchesOf(good)) {
+        const sizes = await readSizes(store, good);
+        const readable = good.filter((one) => passes(sizedGates, { bytes: sizes.get(placedKey(one)) ?? null }));
+        for (const batch of batchesOf(readable, sizes)) {
           const turns = await readTurnsOf(store, batch);
           for (const one of batch) {
             const candidate = seen.get(placedKey(one))!;

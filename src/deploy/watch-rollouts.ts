@@ -2,11 +2,13 @@
  * Looks at the open rollouts every few seconds, in every process that serves: a candidate that goes wrong is rolled back
  * wherever its traffic is, whether or not anything else of Pawl runs. Looking twice does no harm.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Store } from '../store/postgres.ts';
 import { reconcile } from './reconcile.ts';
 
 const everyMs = 5_000;
+const closeMs = 3_000;
 
 export function watchRollouts(store: Store, log: Logger): { close(): Promise<void> } {
   let closed = false;
@@ -36,7 +38,7 @@ export function watchRollouts(store: Store, log: Logger): { close(): Promise<voi
     async close() {
       closed = true;
       clearInterval(timer);
-      await running;
+      await Promise.race([running, sleep(closeMs, undefined, { ref: false })]);
     },
   };
 }

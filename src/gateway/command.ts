@@ -4,9 +4,13 @@ import { clock } from '../collect/timeline-print.ts';
 import { type Origin, origins } from '../collect/trajectory.ts';
 import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { ConfigError } from '../errors.ts';
-import { createKey, type Key, listKeys, revokeKey, scopes, usualScopes } from '../store/keys.ts';
+import { createKey, type Key, listKeys, scopes, usualScopes } from '../store/keys.ts';
 import { plain, table } from '../terminal.ts';
 import { newKey } from './new-key.ts';
+import { revokeEverywhere, unconfirmedBy } from './revoke.ts';
+
+/** How long gateways have to confirm a revocation: their slower way to hear of it takes this long. */
+const confirmMs = 15_000;
 
 type CreateOptions = CommonOptions & {
   readonly agent?: string;
@@ -124,9 +128,10 @@ const revoke = withConfigOption(new Command('revoke'))
   .addHelpText('after', '\nExample:\n  pawl keys revoke 0190a6c2-7a1e-7c3d-9f41-2b7d5e6f8a90')
   .action((id: string, options: CommonOptions) =>
     withHome(options, 'existing', async ({ store, terminal }) => {
-      const revoked = await revokeKey(store, id);
-      if (!revoked) throw new ConfigError(`There is no key ${id} that works. \`pawl keys list\` shows all.`);
-      terminal.write(`Key ${id} is revoked. A running gateway stops accepting it within seconds.`);
+      const behind = await revokeEverywhere(store, id, confirmMs);
+      if (behind === null) throw new ConfigError(`There is no key ${id} that works. \`pawl keys list\` shows all.`);
+      terminal.write(`Key ${id} is revoked.`);
+      terminal.write(behind.length === 0 ? 'No gateway accepts it any more.' : unconfirmedBy(behind));
     }),
   );
 

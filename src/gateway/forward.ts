@@ -33,6 +33,8 @@ export type Target = {
 export type Call = {
   /** Path below the upstream's base URL, e.g. `/chat/completions`. */
   readonly route: string;
+  /** With its question mark; some clients of Anthropic's say `?beta=true`. */
+  readonly query: string;
   readonly headers: IncomingHttpHeaders;
   /** Whom to ask, in order. */
   readonly targets: readonly Target[];
@@ -114,7 +116,7 @@ class Forwarding implements Outcome {
     const { pool, path, key, silenceMs } = this.upstreams.get(target.upstream);
     pool.dispatch(
       {
-        path: path + this.call.route,
+        path: path + this.call.route + this.call.query,
         method: 'POST',
         headers: callHeaders(this.call.headers, this.call.route, key),
         body: target.body as Buffer,

@@ -84,6 +84,7 @@ type Facts = {
 
 class ModelCall implements Call {
   readonly route: string;
+  readonly query: string;
   readonly headers: IncomingHttpHeaders;
   readonly targets: readonly Target[];
   readonly errors: ErrorShape;
@@ -94,6 +95,7 @@ class ModelCall implements Call {
 
   constructor(parts: CallParts, visit: Visit, facts: Facts, targets: readonly Target[]) {
     this.route = visit.path.route;
+    this.query = visit.path.query;
     this.headers = visit.request.headers;
     this.errors = visit.errors;
     this.claim = visit.claim;

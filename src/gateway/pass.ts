@@ -43,16 +43,17 @@ export async function passThrough({ upstreams, uploads, metrics }: PassParts, vi
   uploads.passes(request);
   if (body === null && request.headers.expect !== undefined) response.writeContinue();
   const { pool, path: base, key, silenceMs } = upstreams.get(upstream);
+  const streamed = body === null && hasBody(request.headers) ? apart(request) : null;
   pool.dispatch(
     {
       path: base + route + path.query,
       method: request.method as Dispatcher.HttpMethod,
       headers: passedHeaders(request.headers, route, key),
-      body: body ?? (hasBody(request.headers) ? apart(request) : null),
+      body: body ?? streamed,
       headersTimeout: silenceMs,
       bodyTimeout: silenceMs,
     },
-    new Passing(visit, upstream, metrics),
+    new Passing(visit, upstream, streamed, metrics),
   );
 }
 
@@ -60,8 +61,8 @@ const hasBody = (headers: IncomingHttpHeaders): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 
 /**
- * The body as a stream of its own. undici destroys the stream it was given when a call fails; with the request itself, that
- * would be the connection on which the caller waits for the reason.
+ * The body as a stream of its own. A call that fails ends the stream it was given; with the request itself, that would be the
+ * connection on which the caller waits for the reason. What still comes is then read and thrown away.
  */
 function apart(request: IncomingMessage): PassThrough {
   const body = new PassThrough();
@@ -95,15 +96,17 @@ function modelIn(body: Buffer | null): string {
 class Passing implements Dispatcher.DispatchHandler {
   readonly #visit: Visit;
   readonly #upstream: string;
+  readonly #body: PassThrough | null;
   readonly #metrics: Metrics;
   readonly #startedAt = Date.now();
   #controller: Dispatcher.DispatchController | null = null;
   #firstByteAt: number | null = null;
   #isOver = false;
 
-  constructor(visit: Visit, upstream: string, metrics: Metrics) {
+  constructor(visit: Visit, upstream: string, body: PassThrough | null, metrics: Metrics) {
     this.#visit = visit;
     this.#upstream = upstream;
+    this.#body = body;
     this.#metrics = metrics;
     visit.response.on('close', () => {
       if (this.#isOver || visit.response.writableFinished) return;
@@ -115,6 +118,7 @@ class Passing implements Dispatcher.DispatchHandler {
   #end(status: TurnStatus): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#body?.destroy();
     this.#visit.claim.leave();
     this.#metrics.requestEnded({
       agent: this.#visit.key.agent,

@@ -46,10 +46,10 @@ const run = withConfigOption(new Command('run'))
         );
         return;
       }
-      const { trajectories, scored, rescored, unchanged, unmeasured, tooLong } = counts;
+      const { trajectories, scored, rescored, unchanged, unmeasured, tooLong, tooLarge } = counts;
       terminal.write(
         `${trajectories} conversations of ${agent}: ${scored} scored, ${rescored} scored again, ${unchanged} unchanged` +
-          `; ${unmeasured} with nothing to measure${tooLong > 0 ? `; ${tooLong} too long` : ''}.`,
+          `; ${unmeasured} with nothing to measure${tooLong > 0 ? `; ${tooLong} too long` : ''}${tooLarge > 0 ? `; ${tooLarge} too large to read` : ''}.`,
       );
       terminal.write(`Mean score of these days ${number(summary.mean)} (reward spec ${defaultReward.version}).`);
     }),

@@ -6,7 +6,15 @@
 import type { Origin } from '../collect/trajectory.ts';
 import type { Store } from '../store/postgres.ts';
 import { readScoresOf, saveRewardSpec, saveScores } from '../store/scores.ts';
-import { batchesOf, placedKey, readSignalsOf, readTurnIds, readTurnsOf, windowPages } from '../store/window.ts';
+import {
+  batchesOf,
+  placedKey,
+  readSignalsOf,
+  readSizes,
+  readTurnIds,
+  readTurnsOf,
+  windowPages,
+} from '../store/window.ts';
 import { evidenceOf } from './score.ts';
 import { describeSpec, type RewardSpec, scoreOf } from './weighted.ts';
 
@@ -30,6 +38,8 @@ export type ScoreCounts = {
   readonly unchanged: number;
   /** Longer than `maxTurns`: not scored. */
   readonly tooLong: number;
+  /** More bytes than are read of one trajectory: not scored. */
+  readonly tooLarge: number;
   /** Nothing could be measured, whether that was found now or before: the same after an interruption. */
   readonly unmeasured: number;
 };
@@ -39,7 +49,7 @@ export const maxTurns = 1000;
 
 export async function scoreWindow(store: Store, options: ScoreWindow): Promise<ScoreCounts> {
   const { agent, spec, since, until, origin = 'production', now } = options;
-  const counts = { trajectories: 0, scored: 0, rescored: 0, unchanged: 0, tooLong: 0, unmeasured: 0 };
+  const counts = { trajectories: 0, scored: 0, rescored: 0, unchanged: 0, tooLong: 0, tooLarge: 0, unmeasured: 0 };
   await saveRewardSpec(store, { version: spec.version, parts: describeSpec(spec), at: now });
   for await (const page of windowPages(store, { agent, origin, since, until })) {
     counts.trajectories += page.length;
@@ -59,7 +69,10 @@ export async function scoreWindow(store: Store, options: ScoreWindow): Promise<S
     counts.unchanged += fit.length - pending.length;
     const isPending = new Set(pending);
     counts.unmeasured += fit.filter((one) => !isPending.has(one) && known.get(placedKey(one))!.total === null).length;
-    for (const batch of batchesOf(pending)) {
+    const sizes = await readSizes(store, pending);
+    const readable = pending.filter((one) => sizes.get(placedKey(one)) !== null);
+    counts.tooLarge += pending.length - readable.length;
+    for (const batch of batchesOf(readable, sizes)) {
       const turns = await readTurnsOf(store, batch);
       const scores = batch.map((one) => {
         const key = placedKey(one);

@@ -103,9 +103,9 @@ function judge(
   if (misfit(given, tools?.get(call.name)) !== null) return { worth: 0, fault: 'with arguments that do not fit' };
   const key = JSON.stringify([call.name, canonical(given)]);
   const before = seen.get(key);
-  seen.set(key, new Set([...(before ?? []), result]));
-  if (before !== undefined && (result === null || before.has(null) || before.has(result)))
-    return { worth: 0, fault: 'repeated for nothing' };
+  const repeated = before !== undefined && (result === null || before.has(null) || before.has(result));
+  seen.set(key, (before ?? new Set()).add(result));
+  if (repeated) return { worth: 0, fault: 'repeated for nothing' };
   return result !== null && isError(result) ? { worth: 0.5, fault: 'answered by an error' } : { worth: 1, fault: null };
 }
 
@@ -129,7 +129,7 @@ export function toolUse(): Scorer {
         for (const { fault } of judged) if (fault !== null) faults.set(fault, (faults.get(fault) ?? 0) + 1);
         const worths = judged.map(({ worth }) => worth);
         perTurn.set(turn.id, mean(worths));
-        all.push(...worths);
+        for (const worth of worths) all.push(worth); // there may be 100,000
       }
       if (all.length === 0) return unmeasured('no tool calls');
       const wrong = [...faults].map(([fault, count]) => `${count} ${fault}`).join(', ');

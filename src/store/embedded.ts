@@ -231,7 +231,7 @@ const urlOf = (port: number, password: string, database: string): string =>
 
 /** Postgres' own words for "not yet": starting up, shutting down, recovering. */
 const answers = async (url: string): Promise<'yes' | 'later' | 'no'> => {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000 });
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000, query_timeout: 5000 });
   client.on('error', () => {});
   try {
     await client.connect();
@@ -399,7 +399,11 @@ const adopt = async (
 };
 
 const ensureDatabase = async (port: number, password: string): Promise<void> => {
-  const client = new pg.Client({ connectionString: urlOf(port, password, 'postgres') });
+  const client = new pg.Client({
+    connectionString: urlOf(port, password, 'postgres'),
+    connectionTimeoutMillis: 10_000,
+    query_timeout: 60_000, // copying the template of a new database on a slow disk
+  });
   client.on('error', () => {});
   await client.connect();
   try {
@@ -414,7 +418,7 @@ const ensureDatabase = async (port: number, password: string): Promise<void> => 
 export const startEmbedded = async (given: EmbeddedOptions): Promise<EmbeddedServer> => {
   const { home, volatile = false, signal } = given;
   const paths = pathsOf(home);
-  mkdirSync(paths.base, { recursive: true });
+  mkdirSync(paths.base, { recursive: true, mode: 0o700 });
   const user = serverUser(paths, home);
   if (user !== null && process.platform === 'win32') throw new ConfigError('Set DATABASE_URL.');
   const native = findNative(paths.base, user);

@@ -2,11 +2,14 @@
  * Keeps a copy of something in the database equal to it: `refresh` runs once before this returns, at every change that is
  * announced on the channel, and every few seconds besides. While the database is away the last copy stands.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { listen } from './listen.ts';
 import type { Store } from './postgres.ts';
 
 const everyMs = 5_000;
+/** How long a refresh under way is waited for when closing. */
+const closeMs = 2_000;
 
 export async function follow(
   store: Store,
@@ -39,8 +42,7 @@ export async function follow(
     async close() {
       closed = true;
       clearInterval(timer);
-      await listener.close();
-      await running;
+      await Promise.race([Promise.all([listener.close(), running]), sleep(closeMs, undefined, { ref: false })]);
     },
   };
 }

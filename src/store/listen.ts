@@ -1,9 +1,12 @@
 /**
  * Hears what the database announces (`pawl_keys`, `pawl_routes`), on a connection of its own that is made again when it
- * breaks. `onChange` also runs after every connect, because announcements made while nobody listened are gone.
+ * breaks or falls silent: it says nothing for hours when nothing changes, so it is asked every few seconds whether it still
+ * hears. `onChange` also runs after every connect, because announcements made while nobody listened are gone.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { sessionSettings, watching } from './limits.ts';
+import { connectionSettings, cut } from './pool.ts';
 import type { Store } from './postgres.ts';
 
 export type Listener = {
@@ -13,6 +16,7 @@ export type Listener = {
 };
 
 const longestWaitMs = 10_000;
+const askEveryMs = 5_000;
 
 export const listen = (store: Store, channels: readonly string[], onChange: (channel: string) => void): Listener => {
   const stop = new AbortController();
@@ -23,28 +27,27 @@ export const listen = (store: Store, channels: readonly string[], onChange: (cha
   });
 
   const session = async (): Promise<void> => {
-    const client = new pg.Client({
-      connectionString: store.url,
-      keepAlive: true,
-      connectionTimeoutMillis: 10_000,
-      application_name: 'pawl listener',
-    });
+    const client = new pg.Client({ ...connectionSettings(store.url, watching), application_name: 'pawl listener' });
     const over = new Promise<void>((done) => {
       client.once('end', () => done());
       client.on('error', () => done());
     });
     client.on('notification', ({ channel }) => onChange(channel));
+    let asking: NodeJS.Timeout | undefined;
     try {
       await client.connect();
       if (stop.signal.aborted) return;
       current = client;
+      await client.query(sessionSettings(watching));
       for (const channel of channels) await client.query(`listen ${client.escapeIdentifier(channel)}`);
       connected();
       for (const channel of channels) onChange(channel);
+      asking = setInterval(() => void client.query('select 1').catch(() => cut(client)), askEveryMs);
       await over;
     } finally {
+      clearInterval(asking);
       current = null;
-      await client.end().catch(() => {});
+      cut(client); // there is nothing to say goodbye for, and a silent server would not answer
     }
   };
 
@@ -61,7 +64,7 @@ export const listen = (store: Store, channels: readonly string[], onChange: (cha
     ready,
     close: async () => {
       stop.abort();
-      await current?.end().catch(() => {});
+      if (current !== null) cut(current);
       await running;
     },
   };

@@ -103,7 +103,7 @@ export type LockOptions = {
 
 /** Takes the folder or throws a ConfigError that names the process that has it. A command that has it is waited for. */
 export const lockHome = async (home: string, { brief = false, onWait }: LockOptions = {}): Promise<HomeLock> => {
-  mkdirSync(home, { recursive: true });
+  mkdirSync(home, { recursive: true, mode: 0o700 });
   const path = join(home, 'pawl.lock');
   const instance = randomBytes(6).toString('hex');
   const claim = `${path}.${process.pid}.${instance}`;

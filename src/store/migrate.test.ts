@@ -3,6 +3,7 @@ import { ConfigError } from '../errors.ts';
 import { entry } from './fixtures.ts';
 import { scanning } from './limits.ts';
 import { migrate, planMigrations, readMigrations } from './migrate.ts';
+import { ensurePartitions } from './partitions.ts';
 import { openPool } from './pool.ts';
 import { connectStore, shownUrl } from './postgres.ts';
 import { writeEntries } from './record.ts';
@@ -43,6 +44,53 @@ test('a migration that fails leaves nothing of itself and can be run again', asy
   );
   expect(there.rows).toEqual([{ one: true, two: false }]);
   expect(await migrate(store.pool, [one, two])).toEqual(['0002-two']);
+});
+
+test('a database from before scopes, everybody’s consent and bounded times is brought along', async () => {
+  const store = await withStore();
+  await store.pool.query('drop schema pawl cascade');
+  await migrate(
+    store.pool,
+    readMigrations().filter(({ name }) => name < '0008'),
+  );
+  store.knownDays.clear();
+  await ensurePartitions(store, ['2026-05-20']);
+  const turn = (trajectory: string, user: string | null, minute: number) =>
+    `(gen_random_uuid(), '2026-05-20', 'desk', '${trajectory}', ${user === null ? 'null' : `'${user}'`}, '2026-05-20 12:0${minute}Z')`;
+  await store.pool.query(
+    `insert into pawl.turns (id, day, agent, trajectory, user_id, started_at, origin, endpoint, keys, latency_ms, upstream, release,
+       model, status, http_status, attempts, stream, request, choices, redactions)
+     select id::uuid, day::date, agent, trajectory, user_id, at::timestamptz, 'production', 'chat', '{}', 1, 'u', 'r', 'm', 'ok', 200, 1,
+       false, '{}', '[]', '{}'
+     from (values ${[
+       turn('alone', 'ann', 0),
+       turn('with bob', 'ann', 0),
+       turn('with bob', 'bob', 1),
+       turn('with nobody', 'ann', 0),
+       turn('with nobody', null, 1),
+     ].join(', ')}) as x(id, day, agent, trajectory, user_id, at);
+     insert into pawl.trajectories select trajectory, 'desk', '2026-05-20', 'ann', 'production', 'given', min(started_at), max(started_at),
+       count(*), 0, 0, 0, 0, 'r', max(started_at) from pawl.turns group by trajectory;
+     insert into pawl.consent values ('desk', 'ann', '2026-05-01', null), ('desk', 'bob', null, '2026-05-01');
+     insert into pawl.keys (id, agent, name, hash, prefix) values (gen_random_uuid(), 'desk', 'old', 'x', 'pawl_');
+     insert into pawl.signals (agent, identity, id, target_kind, target_id, kind, name, at, received_at)
+     select 'desk', at, gen_random_uuid(), 'trajectory', 'alone', 'outcome', 'resolved', at::timestamptz, '2026-05-20'
+     from unnest(array['9999-12-31', '1970-01-01', '2026-05-19', '2026-05-20 23:00Z']) as at`,
+  );
+  await migrate(store.pool);
+  const read = async (sql: string) => (await store.pool.query({ text: sql, rowMode: 'array' })).rows;
+  expect(await read('select id, consent from pawl.trajectories order by id')).toEqual([
+    ['alone', 'given'],
+    ['with bob', 'withdrawn'],
+    ['with nobody', 'unknown'],
+  ]);
+  expect(await read('select scopes from pawl.keys')).toEqual([[['call', 'feedback', 'outcomes', 'read']]]);
+  expect(await read('select identity, at = received_at from pawl.signals order by identity')).toEqual([
+    ['1970-01-01', true],
+    ['2026-05-19', false],
+    ['2026-05-20 23:00Z', false],
+    ['9999-12-31', true],
+  ]);
 });
 
 test('an ordinary owner of a database, without other rights, is enough', async () => {

@@ -3,6 +3,7 @@
  * A partition is built as a table of its own and then attached, which never blocks readers or writers; dropping detaches
  * it first, concurrently, for the same reason. There is no default partition: it would have to be scanned by every attach.
  */
+import { scanning } from './limits.ts';
 import type { Store } from './postgres.ts';
 import { storeError } from './postgres.ts';
 import type { Day } from './tables.ts';
@@ -74,7 +75,9 @@ export const partitionDays = async (store: Store): Promise<Day[]> => {
  */
 export const dropPartitionsBefore = async (store: Store, day: Day): Promise<Day[]> => {
   if (!isDay(day)) throw new Error(`'${day}' is not a day of the form 2026-01-31.`);
-  const client = await store.pool.connect().catch((error) => {
+  const patient = store.within(scanning, 1);
+  const client = await patient.pool.connect().catch(async (error) => {
+    await patient.close();
     throw storeError(error, 'Connecting to the database');
   });
   let broken = true;
@@ -107,5 +110,6 @@ export const dropPartitionsBefore = async (store: Store, day: Day): Promise<Day[
     throw storeError(error, `Dropping what is older than ${day}`);
   } finally {
     client.release(broken);
+    await patient.close();
   }
 };

@@ -48,7 +48,10 @@ export const openPool = (url: string, size: number, limits: Limits): Pool => {
   const open = new Set<pg.PoolClient>();
   const idle = new Set<pg.PoolClient>();
   const cutIdle = () => {
-    for (const client of idle) cut(client);
+    for (const client of [...idle]) {
+      client.emit('error', new Error('The connection was closed because its neighbour fell silent.')); // the pool lets go of it
+      cut(client);
+    }
   };
   /** A client whose silence is noticed whoever asks it: a caller may hand it back without a word. */
   class Connection extends pg.Client {

@@ -4,9 +4,11 @@
  * read, so that a gateway hashes alike while its database is away.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, open, readFile, rename } from 'node:fs/promises';
+import { mkdirSync } from 'node:fs';
+import { readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError } from '../errors.ts';
+import { writeAtomically } from './atomic-file.ts';
 import { type Store, storeError } from './postgres.ts';
 
 const shortest = 32;
@@ -51,7 +53,8 @@ export async function installationSecret(
       `The secret in ${home} was not the database’s. User ids are hashed with the database’s from now on; the old one is kept as secret.replaced.`,
     );
   }
-  await writeCopy(home, secret);
+  mkdirSync(home, { recursive: true, mode: 0o700 });
+  writeAtomically(copyPath(home), `${secret}\n`);
   return secret;
 }
 
@@ -73,20 +76,6 @@ async function putSecret(store: Store, own: string | null): Promise<Installation
       throw storeError(error, 'Keeping the secret of this installation');
     });
   return (await readInstallation(store))!;
-}
-
-/** Written aside and moved into place, so that nobody reads half a secret. */
-async function writeCopy(home: string, secret: string): Promise<void> {
-  await mkdir(home, { recursive: true });
-  const draft = `${copyPath(home)}.${process.pid}.${randomBytes(4).toString('hex')}`;
-  const file = await open(draft, 'wx', 0o600);
-  try {
-    await file.writeFile(`${secret}\n`);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(draft, copyPath(home));
 }
 
 /** HMAC's key with its inner and outer padding; PostgreSQL has SHA-256 and no HMAC. */
@@ -137,7 +126,8 @@ async function hashStoredUsers(store: Store, secret: string): Promise<void> {
   });
   let broken = true;
   try {
-    await client.query('begin');
+    // However much there is: a limit for ordinary statements would make this fail at every start.
+    await client.query('begin; set local statement_timeout = 0');
     const { rows } = await client.query<Installation>(
       'select secret, users_hashed_at from pawl.installation for update',
     );

@@ -2,7 +2,7 @@
  * Which signals are about a trajectory. They point at it directly, at one of its turns, or at a business key that was
  * attached to either; what points where is decided when reading, because each of the three may arrive first.
  */
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { Signal } from '../collect/signal.ts';
 import { type Store, storeError } from './postgres.ts';
 import type { SignalsTable } from './tables.ts';
@@ -32,10 +32,17 @@ export type SignalsOf = {
   readonly trajectory: string;
   /** Ids of its turns. */
   readonly turns: readonly string[];
+  /** Of comments and corrections together; those of the latest signals come first. */
+  readonly maxBytes: number;
 };
 
-/** The signals, oldest first, and the business keys of a trajectory. */
-export const listSignals = async (store: Store, { agent, trajectory, turns }: SignalsOf) => {
+/** One trajectory has a handful of each; who sends more does not fill the memory of who reads. */
+const maxSignals = 1000;
+const maxKeys = 1000;
+const lengthOf = sql<number>`coalesce(octet_length(comment), 0) + coalesce(octet_length(correction), 0)`;
+
+/** The latest signals, oldest of them first, and the business keys of a trajectory. `cut`: there are more. */
+export const listSignals = async (store: Store, { agent, trajectory, turns, maxBytes }: SignalsOf) => {
   try {
     const attached = await store.db
       .selectFrom('trajectory_keys')
@@ -49,11 +56,13 @@ export const listSignals = async (store: Store, { agent, trajectory, turns }: Si
         ]),
       )
       .orderBy('key')
+      .limit(maxKeys + 1)
       .execute();
-    const keys = attached.map(({ key }) => key);
-    const rows = await store.db
+    const keys = attached.slice(0, maxKeys).map(({ key }) => key);
+    const about = store.db
       .selectFrom('signals')
       .selectAll()
+      .select(sql<number>`sum(${lengthOf}) over (order by at desc, identity)`.as('so_far'))
       .where('agent', '=', agent)
       .where((where) =>
         where.or([
@@ -62,10 +71,32 @@ export const listSignals = async (store: Store, { agent, trajectory, turns }: Si
           where.and([where('target_kind', '=', 'key'), where('target_id', '=', where.fn.any(where.val(keys)))]),
         ]),
       )
+      .orderBy('at', 'desc')
+      .orderBy('identity')
+      .limit(maxSignals + 1);
+    const fits = (column: 'comment' | 'correction') =>
+      sql<string | null>`case when so_far <= ${maxBytes} then ${sql.ref(column)} end`.as(column);
+    const rows = await store.db
+      .selectFrom(about.as('about'))
+      .select([
+        'agent',
+        'identity',
+        'id',
+        'target_kind',
+        'target_id',
+        'kind',
+        'name',
+        'value',
+        'unit',
+        'user_id',
+        'key_id',
+      ])
+      .select(['at', 'received_at', 'so_far', fits('comment'), fits('correction')])
       .orderBy('at')
       .orderBy('identity')
       .execute();
-    return { signals: rows.map(signalOf), keys };
+    const cut = rows.length > maxSignals || attached.length > maxKeys || rows.some((row) => row.so_far > maxBytes);
+    return { signals: rows.slice(-maxSignals).map(signalOf), keys, cut };
   } catch (error) {
     throw storeError(error, `Reading the signals of trajectory ${trajectory}`);
   }

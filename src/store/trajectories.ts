@@ -6,17 +6,18 @@
  * which is never before its start and at most a week after it; that is how far the bounds on `day` are from those on
  * `started_at`. Pages are cut by position (start, agent, id), so rows that arrive meanwhile never shift them.
  */
-import { type Selectable, type SelectQueryBuilder, sql } from 'kysely';
+import { type RawBuilder, type Selectable, type SelectQueryBuilder, sql } from 'kysely';
 import type { Signal } from '../collect/signal.ts';
 import { type Origin, origins, type Trajectory } from '../collect/trajectory.ts';
-import type { Turn } from '../collect/turn.ts';
+import type { Choice, Turn } from '../collect/turn.ts';
 import { RequestError } from '../errors.ts';
 import { addDays, dayOf, partitionDays } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
 import { joinWindowDays } from './record.ts';
 import { listSignals } from './signals.ts';
 import type { Day, Tables, TrajectoriesTable } from './tables.ts';
-import { turnOf } from './turns.ts';
+import { type TurnSize, turnSizes } from './turn-sizes.ts';
+import { turnFacts, turnOf } from './turns.ts';
 
 export type TrajectoryFilter = {
   readonly agent?: string | undefined;
@@ -166,12 +167,30 @@ export const listTrajectories = async (
 export type WholeTrajectory = {
   readonly trajectory: Trajectory;
   readonly turns: Turn[];
+  /** Ids of those turns that are here without request and answer, because they are larger than was asked for. */
+  readonly tooLarge: readonly string[];
   readonly signals: Signal[];
   /** Business keys attached to it. */
   readonly keys: string[];
-  /** Set when it has more turns than were asked for; the earliest are here. */
+  /** Set when it has more turns than were asked for, in number or in bytes; the earliest are here. */
   readonly cut: boolean;
+  /** Set when there are more signals or keys than one answer holds; the latest signals are here. */
+  readonly signalsCut: boolean;
 };
+
+/** The turns of a page: as many from the first as `most` bytes hold, one in any case. */
+export function pageOf(sizes: readonly TurnSize[], maxTurns: number, most: number): readonly TurnSize[] {
+  let bytes = 0;
+  const end = sizes.findIndex((size, i) => {
+    if (size.tooLarge) return i >= maxTurns;
+    bytes += size.bytes ?? most + 1;
+    return i >= maxTurns || (i > 0 && bytes > most);
+  });
+  return end < 0 ? sizes : sizes.slice(0, end);
+}
+
+const emptyObject = sql<Record<string, unknown>>`'{}'::jsonb`;
+const emptyList = sql<Choice[]>`'[]'::jsonb`;
 
 /** The newest trajectory of that id, without its turns. */
 const findTrajectory = async (store: Store, id: string, agent: string | undefined, now: Date) => {
@@ -198,18 +217,19 @@ export const readTrajectory = async (
   options: {
     readonly agent?: string | undefined;
     readonly maxTurns?: number;
+    /** Of requests and answers together, as the database sends them. */
+    readonly maxBytes?: number;
     /** Begin behind this turn: the last one of the page before. */
     readonly afterTurn?: { readonly startedAt: number; readonly id: string } | undefined;
     readonly now?: Date;
   } = {},
 ): Promise<WholeTrajectory | null> => {
-  const { agent, maxTurns = 10_000, afterTurn, now = new Date() } = options;
+  const { agent, maxTurns = 10_000, maxBytes = 64 * 1024 * 1024, afterTurn, now = new Date() } = options;
   try {
     const row = await findTrajectory(store, id, agent, now);
     if (!row) return null;
     let query = store.db
       .selectFrom('turns')
-      .selectAll()
       .where('trajectory', '=', id)
       .where('agent', '=', row.agent)
       .where('day', '>=', dayOf(row.started_at))
@@ -220,18 +240,37 @@ export const readTrajectory = async (
         .where('day', '>=', dayOf(startedAt))
         .where(sql<boolean>`(started_at, id) > (${new Date(startedAt)}::timestamptz, ${turnId}::uuid)`);
     }
-    const rows = await query
+    const first = query
       .orderBy('started_at')
       .orderBy('id')
-      .limit(maxTurns + 1)
+      .limit(maxTurns + 1);
+    const sizes = await turnSizes(store, first, maxBytes);
+    const page = pageOf(sizes, maxTurns, maxBytes);
+    const tooLarge = page.filter((size) => size.tooLarge).map((size) => size.id);
+    const isTooLarge = sql<boolean>`id = any(${tooLarge}::uuid[])`;
+    const unlessTooLarge = <T, Column extends string>(column: Column, instead: RawBuilder<T>) =>
+      sql<T>`case when ${isTooLarge} then ${instead} else ${sql.ref(column)} end`.as<Column>(column);
+    const rows = await query
+      .select(turnFacts)
+      .select([
+        unlessTooLarge('request', emptyObject),
+        unlessTooLarge('choices', emptyList),
+        unlessTooLarge('usage', sql<Record<string, unknown> | null>`null::jsonb`),
+        unlessTooLarge('prompt_token_ids', sql<number[] | null>`null::integer[]`),
+        unlessTooLarge('token_ids', sql<number[] | null>`null::integer[]`),
+        unlessTooLarge('logprobs', sql<(number | null)[] | null>`null::real[]`),
+        unlessTooLarge('token_counts', sql<number[] | null>`null::integer[]`),
+      ])
+      .where((where) => where('id', '=', where.fn.any(where.val(page.map((size) => size.id)))))
+      .orderBy('started_at')
+      .orderBy('id')
       .execute();
-    const turns = rows.slice(0, maxTurns).map(turnOf);
-    const { signals, keys } = await listSignals(store, {
-      agent: row.agent,
-      trajectory: id,
-      turns: turns.map((turn) => turn.id),
-    });
-    return { trajectory: trajectoryOf(row), turns, signals, keys, cut: rows.length > maxTurns };
+    const turns = rows.map(turnOf);
+    const ids = turns.map((turn) => turn.id);
+    const about = await listSignals(store, { agent: row.agent, trajectory: id, turns: ids, maxBytes });
+    const { signals, keys, cut: signalsCut } = about;
+    const cut = page.length < sizes.length;
+    return { trajectory: trajectoryOf(row), turns, tooLarge, signals, keys, cut, signalsCut };
   } catch (error) {
     throw storeError(error, `Reading trajectory ${id}`);
   }

@@ -42,6 +42,14 @@ const joinTokens = (row: Selectable<TurnsTable>): Choice[] => {
   });
 };
 
+/** Every column but those whose size others choose. */
+export const turnFacts = [
+  ...(['id', 'day', 'agent', 'trajectory', 'user_id', 'origin', 'endpoint', 'keys', 'started_at'] as const),
+  ...(['first_token_ms', 'latency_ms', 'upstream', 'release', 'assigned', 'model', 'status', 'http_status'] as const),
+  ...(['error', 'attempts', 'stream', 'prompt_tokens', 'completion_tokens', 'reasoning_tokens'] as const),
+  ...(['thread_key', 'redactions'] as const),
+] as const;
+
 export const turnOf = (row: Selectable<TurnsTable>): Turn => ({
   id: row.id,
   trajectory: row.trajectory,

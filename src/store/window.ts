@@ -13,6 +13,7 @@ import { joinWindowDays } from './record.ts';
 import { signalOf } from './signals.ts';
 import type { Day, SignalsTable } from './tables.ts';
 import { trajectoryOf } from './trajectories.ts';
+import { turnSizes } from './turn-sizes.ts';
 import { turnOf } from './turns.ts';
 
 /** A trajectory with the day of its partition, which tells two conversations of the same id apart. */
@@ -76,9 +77,34 @@ const turnsOfQuery = (store: Store, placed: readonly Placed[]) => {
     .where('started_at', '>=', new Date(starts.reduce((a, b) => Math.min(a, b))))
     .where('started_at', '<=', new Date(ends.reduce((a, b) => Math.max(a, b))))
     .where('day', '>=', dayOf(starts.reduce((a, b) => Math.min(a, b))))
-    .where('day', '<=', dayOf(ends.reduce((a, b) => Math.max(a, b))))
-    .orderBy('started_at')
-    .orderBy('id');
+    .where('day', '<=', dayOf(ends.reduce((a, b) => Math.max(a, b))));
+};
+
+/** More than this is no conversation to learn from, and more than a process should hold of one. */
+const mostBytes = 64 * 1024 * 1024;
+
+/** How many bytes reading each would bring; null: too many to read it. */
+export const readSizes = async (
+  store: Store,
+  placed: readonly Placed[],
+  most = mostBytes,
+): Promise<Map<string, number | null>> => {
+  if (placed.length === 0) return new Map();
+  const sizes = await turnSizes(store, turnsOfQuery(store, placed), most).catch((error) => {
+    throw storeError(error, 'Asking how large turns are');
+  });
+  const bytes = group(
+    placed,
+    sizes,
+    (size) => size,
+    (size) => (size.tooLarge ? null : size.bytes),
+  );
+  return new Map(
+    [...bytes].map(([key, all]) => {
+      const sum = all.reduce<number | null>((a, b) => (a === null || b === null ? null : a + b), 0);
+      return [key, sum === null || sum > most ? null : sum];
+    }),
+  );
 };
 
 /** Each turn to the trajectory of its id in whose time it lies. */
@@ -106,6 +132,8 @@ export const readTurnIds = async (store: Store, placed: readonly Placed[]): Prom
   if (placed.length === 0) return new Map();
   const rows = await turnsOfQuery(store, placed)
     .select(['id', 'trajectory', 'started_at'])
+    .orderBy('started_at')
+    .orderBy('id')
     .execute()
     .catch((error) => {
       throw storeError(error, 'Reading which turns there are');
@@ -123,6 +151,8 @@ export const readTurnsOf = async (store: Store, placed: readonly Placed[]): Prom
   if (placed.length === 0) return new Map();
   const rows = await turnsOfQuery(store, placed)
     .selectAll()
+    .orderBy('started_at')
+    .orderBy('id')
     .execute()
     .catch((error) => {
       throw storeError(error, 'Reading turns');
@@ -136,21 +166,25 @@ export const readTurnsOf = async (store: Store, placed: readonly Placed[]): Prom
 };
 
 /** So much at a time: large conversations come a few together, small ones by the hundred. */
-export function* batchesOf(placed: readonly Placed[], most = { turns: 500, tokens: 500_000 }): Generator<Placed[]> {
+export function* batchesOf(
+  placed: readonly Placed[],
+  sizes: ReadonlyMap<string, number | null>,
+  most = { turns: 500, bytes: 16 * 1024 * 1024 },
+): Generator<Placed[]> {
   let batch: Placed[] = [];
   let turns = 0;
-  let tokens = 0;
+  let bytes = 0;
   for (const one of placed) {
-    const { turns: more, promptTokens, completionTokens } = one.trajectory;
-    if (batch.length > 0 && (turns + more > most.turns || tokens + promptTokens + completionTokens > most.tokens)) {
+    const more = { turns: one.trajectory.turns, bytes: sizes.get(placedKey(one)) ?? 0 };
+    if (batch.length > 0 && (turns + more.turns > most.turns || bytes + more.bytes > most.bytes)) {
       yield batch;
       batch = [];
       turns = 0;
-      tokens = 0;
+      bytes = 0;
     }
     batch.push(one);
-    turns += more;
-    tokens += promptTokens + completionTokens;
+    turns += more.turns;
+    bytes += more.bytes;
   }
   if (batch.length > 0) yield batch;
 }
@@ -180,7 +214,21 @@ export const readSignalsOf = async (
     const keys = [...new Set(attached.map(({ key }) => key))];
     const rows = await store.db
       .selectFrom('signals')
-      .selectAll()
+      // What was said is not needed to score, and there may be much of it.
+      .select([
+        'agent',
+        'identity',
+        'id',
+        'target_kind',
+        'target_id',
+        'kind',
+        'name',
+        'value',
+        'unit',
+        'user_id',
+        'key_id',
+      ])
+      .select(['at', 'received_at', sql<null>`null`.as('comment'), sql<null>`null`.as('correction')])
       .where('agent', '=', agent)
       .where((where) =>
         where.or([
