@@ -16,6 +16,9 @@ import { openStore, type Store } from './store/postgres.ts';
 import { installationSecret } from './store/secret.ts';
 import { openTerminal, plain, type Terminal } from './terminal.ts';
 
+/** Neither leaves behind a database server that this command started. */
+const signals = ['SIGINT', 'SIGTERM'] as const;
+
 export type CommonOptions = { readonly config?: string; readonly json?: boolean };
 
 export type Opened = {
@@ -32,19 +35,34 @@ export type Opened = {
 
 const joinAttempts = 60;
 const lingerMs = 10_000;
+const silentMs = 2_000;
 
 /** Another command may just be starting or stopping the embedded server; that takes a second or two. */
-async function openJoined(config: Config): Promise<Store> {
-  for (let attempt = 1; ; attempt++) {
-    const shared = config.databaseUrl === undefined && homeOwner(config.home) !== null;
-    try {
-      // One connection: then every other one in the list that `waitForOthers` reads belongs to somebody else.
-      return await openStore({ home: config.home, databaseUrl: config.databaseUrl, join: true, poolSize: 1 });
-    } catch (error) {
-      const busy = shared || (config.databaseUrl === undefined && homeOwner(config.home) !== null);
-      if (!busy || attempt === joinAttempts) throw error;
-      await sleep(250);
+async function openJoined({ home, databaseUrl }: Config): Promise<Store> {
+  const slow = setTimeout(() => console.error('Waiting for the database …'), silentMs);
+  const stop = new AbortController();
+  const interrupted = () => {
+    // A second one ends the process where it is; what it leaves is cleared away by the next start.
+    if (stop.signal.aborted) process.exit(130);
+    stop.abort();
+  };
+  for (const signal of signals) process.on(signal, interrupted);
+  try {
+    for (let attempt = 1; ; attempt++) {
+      const shared = databaseUrl === undefined && homeOwner(home) !== null;
+      try {
+        // One connection: then every other one in the list that `waitForOthers` reads belongs to somebody else.
+        return await openStore({ home, databaseUrl, join: true, poolSize: 1, signal: stop.signal });
+      } catch (error) {
+        if (stop.signal.aborted) process.exit(130);
+        const busy = shared || (databaseUrl === undefined && homeOwner(home) !== null);
+        if (!busy || attempt === joinAttempts) throw error;
+        await sleep(250, undefined, { signal: stop.signal }).catch(() => process.exit(130));
+      }
     }
+  } finally {
+    clearTimeout(slow);
+    for (const signal of signals) process.removeListener(signal, interrupted);
   }
 }
 
@@ -72,8 +90,6 @@ export async function withHome(
     );
   mkdirSync(config.home, { recursive: true, mode: 0o700 });
   const store = await openJoined(config);
-  // Neither leaves behind a database server that this command started.
-  const signals = ['SIGINT', 'SIGTERM'] as const;
   const close = () => store.close().finally(() => process.exit(130));
   let atFirst = close;
   const interrupted = () => {

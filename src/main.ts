@@ -3,6 +3,15 @@ import { Command } from 'commander';
 import { listedCommands } from './commands.ts';
 import { version } from './version.ts';
 
+// `pawl … | head` closes the pipe early: whoever reads has seen enough, and the command still ends in its own order, with
+// its database stopped and its lock given back. A full disk is said once.
+for (const stream of [process.stdout, process.stderr])
+  stream.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+    if (code === 'EPIPE' || process.exitCode === 1) return;
+    process.exitCode = 1;
+    if (stream === process.stdout) console.error(`Standard output cannot be written: ${message}.`);
+  });
+
 const program = new Command('pawl')
   .description('Turns production traffic of an LLM agent into a better model, and lets it serve only if it is better.')
   .version(version)

@@ -124,11 +124,6 @@ export type Terminal = { readonly columns: number; readonly paint: Paint; write(
 /** Standard output. Node's `hasColors` honours NO_COLOR and TERM=dumb. A pipe gets no colours and wide lines. */
 export function openTerminal(stream: NodeJS.WriteStream = process.stdout): Terminal {
   const tty = stream.isTTY === true;
-  // `pawl … | head` closes the pipe early; that is no error, and whoever reads has seen enough.
-  if (stream.listenerCount('error') === 0)
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
-    });
   return {
     columns: tty ? Math.max(40, stream.columns ?? 80) : 160,
     paint: paint(tty && stream.hasColors()),

@@ -2,6 +2,7 @@
 import { Command, Option } from 'commander';
 import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { RequestError } from '../errors.ts';
+import { cancelledAmong } from '../store/cancelled.ts';
 import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
 import { type Column, table } from '../terminal.ts';
 import { timelineOf } from './timeline.ts';
@@ -32,19 +33,23 @@ const columns: readonly Column[] = [
   { title: 'CONSENT' },
 ];
 
-const statusOf = ({ errors }: Trajectory): string =>
-  errors === 0 ? 'ok' : errors === 1 ? '1 error' : `${errors} errors`;
+const statusOf = ({ errors }: Trajectory, cancelled: boolean): string => {
+  if (errors === 0) return cancelled ? 'cancelled' : 'ok';
+  return errors === 1 ? '1 error' : `${errors} errors`;
+};
+const tokensOf = ({ promptTokens, completionTokens }: Trajectory): string =>
+  promptTokens + completionTokens === 0 ? '–' : (promptTokens + completionTokens).toLocaleString('en-US');
 
 /** On a narrow terminal the time is `05-20 12:00`, so that all columns fit in 80. */
-const rowOf = (t: Trajectory, narrow: boolean): string[] => [
+const rowOf = (t: Trajectory, cancelled: boolean, narrow: boolean): string[] => [
   narrow ? clock(t.startedAt).slice(5, 16) : clock(t.startedAt),
   t.id,
   t.agent,
   t.user ?? '–',
   String(t.turns),
-  (t.promptTokens + t.completionTokens).toLocaleString('en-US'),
+  tokensOf(t),
   duration(t.latencyMs),
-  statusOf(t),
+  statusOf(t, cancelled),
   t.release,
   t.consent,
 ];
@@ -70,8 +75,10 @@ const list = withConfigOption(new Command('list'))
       const user = options.user === undefined ? undefined : storedUser(options.user);
       const status = options.errors ? 'error' : undefined;
       const page = await listTrajectories(store, { agent, user, origin, release, status, since, until, limit });
+      const cancelled = await cancelledAmong(store, page.trajectories);
       if (json) {
-        for (const trajectory of page.trajectories) terminal.write(JSON.stringify(trajectory));
+        for (const trajectory of page.trajectories)
+          terminal.write(JSON.stringify({ ...trajectory, cancelled: cancelled.has(trajectory) }));
         return;
       }
       if (page.trajectories.length === 0) {
@@ -81,7 +88,7 @@ const list = withConfigOption(new Command('list'))
         return;
       }
       const { paint } = terminal;
-      const rows = page.trajectories.map((trajectory) => rowOf(trajectory, terminal.columns < 110));
+      const rows = page.trajectories.map((one) => rowOf(one, cancelled.has(one), terminal.columns < 110));
       const lines = table(columns, rows, terminal, (cell, row, column) => {
         if (columns[column]?.title === 'STATUS' && page.trajectories[row]!.errors > 0) return paint.red(cell);
         return columns[column]?.title === 'TIME' ? paint.dim(cell) : cell;

@@ -40,8 +40,9 @@ export const clock = (at: Date | number): string => {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 };
 
+/** Usage comes at the end of an answer: one that was cancelled has none, which is not 0. */
 const tokens = (prompt: number | null, completion: number | null): string =>
-  prompt === null && completion === null
+  !prompt && !completion
     ? 'tokens unknown'
     : `${prompt === null ? '?' : grouped(prompt)} → ${completion === null ? '?' : grouped(completion)} tokens`;
 
@@ -161,7 +162,12 @@ function stepLines(step: Step, number: number, options: PrintOptions, tooLarge: 
     const status = turn.httpStatus > 0 ? ` (HTTP ${turn.httpStatus})` : '';
     append(
       out,
-      block(turn.status === 'ok' ? 'error' : turn.status, `${turn.error ?? ''}${status}`.trim(), options, paint.red),
+      block(
+        turn.status === 'ok' ? 'error' : turn.status === 'disconnected' ? 'cancelled' : turn.status,
+        `${turn.error ?? ''}${status}`.trim(),
+        options,
+        paint.red,
+      ),
     );
   }
   for (const signal of step.signals) append(out, signalLines(signal, options));

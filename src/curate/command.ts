@@ -69,7 +69,7 @@ const run = withConfigOption(new Command('run'))
       const { since = parseMoment('7d'), until = now, seed } = options;
       const window = { agent: options.agent ?? config.agent, spec: defaultReward, since, until, now };
       await scoreWindow(store, window);
-      const dataset = await curateWindow(store, config.home, { ...window, seed });
+      const dataset = await curateWindow(store, config.home, { ...window, seed, refuseEmpty: true });
       if (options.json) {
         terminal.write(JSON.stringify(dataset));
         return;

@@ -42,7 +42,10 @@ const origin: Gate<Seen> = {
 const consent: Gate<Seen> = {
   name: 'consent',
   reason: ({ trajectory, standing }, { on }) => {
-    if (!mayTrain(trajectory, on)) return trajectory.consent === 'withdrawn' ? 'withdrawn before' : 'not given';
+    if (!mayTrain(trajectory, on)) {
+      if (trajectory.consent === 'withdrawn') return 'withdrawn before';
+      return standing === 'later' ? 'given afterwards' : 'not given';
+    }
     return lapsed(standing, on);
   },
 };

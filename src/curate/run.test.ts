@@ -20,6 +20,8 @@ import { datasetLines } from './command.ts';
 import { consentedRows } from './consented.ts';
 import { type Dataset, dataset as schema } from './dataset.ts';
 import { datasetFile, readRows } from './files.ts';
+import { NothingKept } from './nothing-kept.ts';
+import { datasetOfFile } from './read.ts';
 import type { Row } from './row.ts';
 import { curateWindow } from './run.ts';
 
@@ -312,4 +314,51 @@ test('a window of an hour costs the same however much was recorded before and af
       expect(more, `rows of ${name} read`).toBeLessThanOrEqual(2 * 10 * 3);
     } else if (!/_202605(2[0-7])$/.test(name)) expect(more, `rows of ${name} read`).toBe(0);
   }
+});
+
+test('a selection that keeps nothing is told in words and makes no dataset', async () => {
+  const store = await withStore();
+  const home = newHome();
+  await fill(store, traffic);
+  const none = curateWindow(store, home, {
+    ...window,
+    settings: { ...settings, maxLatencySeconds: 0.001 },
+    refuseEmpty: true,
+  });
+  await expect(none).rejects.toThrow(NothingKept);
+  await expect(none).rejects.toThrow(
+    /None of 13 conversations passed every gate:\n {2}8 at latency: an answer over 0.001 s/,
+  );
+  await expect(none).rejects.toThrow(/2 at consent: not given. .*`pawl consent give USER`[\s\S]*No dataset was made/);
+  const empty = curateWindow(store, home, { ...window, agent: 'nobody', refuseEmpty: true });
+  await expect(empty).rejects.toThrow('No conversation was recorded in this window');
+  expect(await listDatasets(store)).toEqual([]);
+});
+
+test('consent that came after the conversation is a reason of its own', async () => {
+  const store = await withStore();
+  await fill(store, traffic);
+  const before = await curateWindow(store, newHome(), { ...window, settings });
+  expect(before.funnel[1]!.left).toMatchObject({ 'not given': 2 });
+  await store.pool.query(
+    `insert into pawl.consent (agent, user_id, given_at)
+     select distinct t.agent, t.user_id, now() from pawl.trajectories t
+     where t.consent = 'unknown' and t.user_id is not null on conflict do nothing`,
+  );
+  const after = await curateWindow(store, newHome(), { ...window, settings });
+  expect(after.funnel[1]!.left['given afterwards']).toBeGreaterThan(0);
+});
+
+test('a dataset is known by its file, wherever it lies; one of another database is refused', async () => {
+  const store = await withStore();
+  const home = newHome();
+  await fill(store, traffic);
+  const { id } = await curateWindow(store, home, { ...window, settings });
+  const copy = join(newHome(), 'copy.jsonl');
+  writeFileSync(copy, readFileSync(datasetFile(home, id)));
+  expect(await datasetOfFile(store, copy)).toBe(id);
+  expect(await datasetOfFile(store, datasetFile(home, id))).toBe(id);
+  await expect(datasetOfFile(await withStore(), copy)).rejects.toThrow('is a dataset that this database does not know');
+  writeFileSync(copy, '{"messages":[]}\nnonsense');
+  expect(await datasetOfFile(store, copy)).toBeNull();
 });

@@ -16,6 +16,7 @@ import { agentName, type Dataset, datasetId, datasetKey, type SettingsInput, set
 import { type Draft, datasetFile, openDraft } from './files.ts';
 import { countFunnel, type FunnelCount } from './funnel.ts';
 import { type Gate, gateNames, type Passed, type Seen, seenGates, setGates, sizedGates, wholeGates } from './gates.ts';
+import { NothingKept } from './nothing-kept.ts';
 import { fingerprint, makeRow } from './row.ts';
 
 export type CurateWindow = {
@@ -27,6 +28,8 @@ export type CurateWindow = {
   readonly settings?: SettingsInput;
   readonly seed?: number;
   readonly now: Date;
+  /** Throws NothingKept instead of making a dataset without rows. */
+  readonly refuseEmpty?: boolean;
 };
 
 type Waiting = Passed & {
@@ -81,6 +84,7 @@ export async function curateWindow(store: Store, home: string, options: CurateWi
         }
       }
     const rows = await choose(waiting, funnel, spool, draft, (gate, all) => gate.select(all, set, seed));
+    if (rows.length === 0 && options.refuseEmpty) throw new NothingKept(funnel.steps());
     const about = { spec: spec.version, settings: set, seed, funnel: funnel.steps(), hash: draft.hash() };
     const saved = await saveDataset(
       store,

@@ -60,8 +60,10 @@ function readKnown(path: string): { text: string; known: Known; asOf: number } |
   }
   const [checksum, text = ''] = file.split('\n');
   if (checksum !== checksumOf(text)) throw new Error('its checksum is wrong');
-  const { keys, routes } = fileSchema.parse(JSON.parse(text));
-  return { text, asOf, known: { keys: new Map(keys), routes } as unknown as Known };
+  const read: unknown = JSON.parse(text);
+  fileSchema.parse(read);
+  const { keys, routes } = read as { keys: [string, ClientKey][]; routes: StoredRoute[] };
+  return { text, asOf, known: { keys: new Map(keys), routes } };
 }
 
 export function openLastKnown(home: string, warn: (message: string) => void): LastKnown {

@@ -49,7 +49,7 @@ const run = withConfigOption(new Command('run'))
       const { trajectories, scored, rescored, unchanged, unmeasured, tooLong, tooLarge } = counts;
       terminal.write(
         `${trajectories} conversations of ${agent}: ${scored} scored, ${rescored} scored again, ${unchanged} unchanged` +
-          `${unmeasured > 0 ? `; ${unmeasured} had nothing to measure` : ''}${tooLong > 0 ? `; ${tooLong} too long` : ''}${tooLarge > 0 ? `; ${tooLarge} too large to read` : ''}.`,
+          `; ${unmeasured} with nothing to measure${tooLong > 0 ? `; ${tooLong} too long` : ''}${tooLarge > 0 ? `; ${tooLarge} too large to read` : ''}.`,
       );
       terminal.write(`Mean score of these days ${number(summary.mean)} (reward spec ${defaultReward.version}).`);
     }),

@@ -12,6 +12,7 @@ import {
   readlinkSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +20,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
-import { chooseUser, parsePidFile, runningEmbedded } from './embedded.ts';
+import { chooseUser, parsePidFile, runningEmbedded, whose } from './embedded.ts';
 import { homeOwner, lockHome, processStart } from './lock.ts';
 import { completeInstall, reachableBy } from './native.ts';
 
@@ -151,6 +152,26 @@ describe('the embedded server', () => {
     const second = await start(home, { flags: ['durable'] });
     expect(second.said.count).toBe(2);
     await stop(second);
+  });
+
+  test('left behind under one name of its folder, is known under another; other servers and strangers are not taken for it', async () => {
+    const [home, elsewhere] = [folder(), folder()];
+    const first = await start(home, { turns: 2 });
+    const other = await start(elsewhere);
+    const pid = serverPid(home)!;
+    first.child.kill('SIGKILL');
+    await first.exited;
+    const link = join(folder(), 'link');
+    symlinkSync(home, link);
+    const data = join(link, 'postgres', 'data');
+    expect(whose(data, pid)).toBe('ours');
+    expect(whose(data, serverPid(elsewhere)!)).toBe('stranger');
+    expect(whose(data, process.pid)).toBe('stranger');
+    expect(whose(data, first.child.pid!)).toBe('nobody');
+    const second = await start(link);
+    expect([second.said.count, serverPid(home)]).toEqual([2, pid]);
+    await stop(second);
+    await stop(other);
   });
 
   test('belongs to one Pawl: a second says whose it is and exits, unless it only looks on', async () => {

@@ -38,6 +38,8 @@ export type StoreOptions = {
   readonly limits?: Limits;
   /** Tests and benches only: an embedded server without fsync. */
   readonly volatile?: boolean;
+  /** Gives up an opening that is under way; what was begun is stopped again. */
+  readonly signal?: AbortSignal;
 };
 
 const oldest = 14;
@@ -155,9 +157,7 @@ const unlessAborted = (connecting: Promise<Store>, signal: AbortSignal | undefin
 };
 
 /** The database of a folder whose lock the caller holds. The embedded server stops when the store is closed. */
-export const openOwned = async (
-  options: Omit<StoreOptions, 'join'> & { readonly signal?: AbortSignal },
-): Promise<Store> => {
+export const openOwned = async (options: Omit<StoreOptions, 'join'>): Promise<Store> => {
   const { home, databaseUrl, signal } = options;
   if (databaseUrl) {
     checkAddress(databaseUrl);

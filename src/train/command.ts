@@ -5,6 +5,7 @@
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import type { z } from 'zod';
 import { trajectoryId } from '../collect/trajectory.ts';
 import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { datasetOfFile, datasetReader } from '../curate/read.ts';
@@ -123,7 +124,7 @@ async function begin(options: TrainOptions, opened: Opened): Promise<void> {
   let recipe = options.recipe;
   const unused: Record<string, undefined> = {};
   if (recipe === 'auto') {
-    const advice = await adviseFor(runSettings.omit({ recipe: true }).parse(given), reader);
+    const advice = await adviseFor(parsed(runSettings.omit({ recipe: true }), given), reader);
     for (const reason of advice.reasons) terminal.write(plain(reason));
     if (advice.recipe === null) throw new ConfigError('Give --environment, --examples, --dataset or --pairs.');
     recipe = advice.recipe;
@@ -134,7 +135,7 @@ async function begin(options: TrainOptions, opened: Opened): Promise<void> {
       unused[material] = undefined;
     }
   }
-  const settings = wholeSettings(runSettings.parse({ ...given, ...unused, recipe }));
+  const settings = wholeSettings(parsed(runSettings, { ...given, ...unused, recipe }));
   const base = resolve(options.base);
   const engine = createOnnxEngine();
   try {
@@ -165,6 +166,12 @@ async function begin(options: TrainOptions, opened: Opened): Promise<void> {
   } finally {
     await engine.close();
   }
+}
+
+function parsed<S extends z.ZodType>(schema: S, given: unknown): z.infer<S> {
+  const result = schema.safeParse(given);
+  if (result.success) return result.data;
+  throw new ConfigError(result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}.`).join('\n'));
 }
 
 /** Tokens per second of learning, from a timed forward: with its backward a step is about three of them. */
@@ -301,7 +308,7 @@ export function runsCommand(): Command {
           const run = await needRun(runs, id);
           if (run.step !== seen) draw(renderRun(run, await runs.metrics(id), process.stdout.columns ?? 100));
           seen = run.step;
-          if (run.status !== 'running') break;
+          if (run.status !== 'running' || process.stdout.errored) break; // nobody looks any more
           await sleep(500);
         }
       }),

@@ -1,0 +1,43 @@
+/** What to say when no conversation passes the gates: how many came, where they were left out, and what can be done about it. */
+import { BoundaryError } from '../errors.ts';
+import type { FunnelStep } from './funnel.ts';
+
+/** By gate, and by reason where that says more: in whose hands it is. */
+const wayOut: Readonly<Record<string, string>> = {
+  consent: 'Only conversations of users who had agreed before are learned from: `pawl consent give USER`.',
+  'consent/given afterwards':
+    'Consent counts from the moment it is given; what these users say from now on can be learned from.',
+  score: 'Send outcomes or feedback (`/v1/outcomes`, `/v1/feedback`); `pawl score list` shows what was measured.',
+  errors: '`pawl trajectories list --errors` shows them.',
+  origin: 'Only what users did is learned from; the key decides what traffic is (`pawl keys list`).',
+};
+
+export function nothingKept(funnel: readonly FunnelStep[]): string[] {
+  const came = funnel[0]?.entered ?? 0;
+  if (came === 0)
+    return [
+      'No conversation was recorded in this window; `--since` widens it, `pawl trajectories list` shows what there is.',
+    ];
+  const left = funnel.flatMap(({ gate, left: reasons }) =>
+    Object.entries(reasons).map(([reason, count]) => ({ gate, reason, count })),
+  );
+  return [
+    `None of ${came} conversation${came === 1 ? '' : 's'} passed every gate:`,
+    ...left
+      .sort((a, b) => b.count - a.count)
+      .map(({ gate, reason, count }) => {
+        const way = wayOut[`${gate}/${reason}`] ?? wayOut[gate];
+        return `  ${count} at ${gate}: ${reason}.${way === undefined ? '' : ` ${way}`}`;
+      }),
+  ];
+}
+
+/** Nothing passed, and the caller has no use for an empty dataset. */
+export class NothingKept extends BoundaryError {
+  readonly funnel: readonly FunnelStep[];
+
+  constructor(funnel: readonly FunnelStep[]) {
+    super(`${nothingKept(funnel).join('\n')}\nNo dataset was made.`);
+    this.funnel = funnel;
+  }
+}
