@@ -109,9 +109,8 @@ async function takeStep(stage: Stage, step: Step, { seed, say, signal }: RunOpti
   await sleep(meanwhile?.afterMs ?? step.holdMs, undefined, { signal });
   const second = meanwhile === null ? null : await inject(stage, meanwhile.fault, dice);
   if (meanwhile !== null) await sleep(meanwhile.holdMs, undefined, { signal });
-  // The first goes before the second, so that a gateway may end, or begin, while what it needs is away and comes back.
-  await on.heal();
-  await second?.heal();
+  // Together: a gateway that has to end, or begin, may need what the other one took away.
+  await Promise.all([on.heal(), second?.heal()]);
   await gateway.up();
   if (!(await gateway.journals(recorderMs)))
     ledger.findings.push({
