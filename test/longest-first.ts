@@ -8,6 +8,7 @@ const longest = [
   'test/interrupted.slow.test.ts',
   'test/loop.test.ts',
   'test/kill.test.ts',
+  'test/chaos/chaos.test.ts',
   'test/bad-candidate.test.ts',
   'test/bad-days.test.ts',
   'src/store/embedded.test.ts',

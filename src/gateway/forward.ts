@@ -54,6 +54,7 @@ export type Outcome = {
   readonly target: Target;
   /** Why the first target was passed over, if it was. */
   readonly passedOver: string | null;
+  /** By performance.now(): clocks jump. */
   readonly firstByteAt: number | null;
   readonly stream: boolean;
   readonly chunks: readonly Uint8Array[];
@@ -220,7 +221,7 @@ class Attempt implements Dispatcher.DispatchHandler {
       held.bytes += chunk.length;
       return;
     }
-    of.firstByteAt ??= Date.now();
+    of.firstByteAt ??= performance.now();
     of.keep(chunk);
     if (chunk.length === this.length) {
       of.response.end(chunk); // the whole answer in one piece: one write for head and body
@@ -281,7 +282,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     const text = bytes.toString('utf8');
     const pass = () => {
       of.keep(bytes);
-      of.firstByteAt = Date.now();
+      of.firstByteAt = performance.now();
       if (isErrorBody(text)) {
         const out = returnedHeaders(headers, target.answerHeaders);
         delete out['content-encoding'];

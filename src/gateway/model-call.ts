@@ -39,6 +39,7 @@ export function callModel(parts: CallParts, endpoint: Endpoint, visit: Visit, re
   const { config, routes, upstreams } = parts;
   const { path, request, key, claim } = visit;
   const startedAt = Date.now();
+  const began = performance.now();
   const { body, modelSpans } = readCall(read);
   checkCall(endpoint, body);
   const { trajectory, user, keys } = identify(path, request.headers, body, endpoint);
@@ -57,7 +58,7 @@ export function callModel(parts: CallParts, endpoint: Endpoint, visit: Visit, re
   const call = new ModelCall(
     parts,
     visit,
-    { endpoint, startedAt, trajectory, user, keys, model, id, picked, bytes },
+    { endpoint, startedAt, began, trajectory, user, keys, model, id, picked, bytes },
     targets,
   );
   forward(call, upstreams, visit.response);
@@ -73,6 +74,8 @@ function rewrittenBytes(targets: readonly Target[], bytes: Buffer): number {
 type Facts = {
   readonly endpoint: Endpoint;
   readonly startedAt: number;
+  /** The same moment by performance.now(), from which durations are measured: clocks jump. */
+  readonly began: number;
   readonly trajectory: string | null;
   readonly user: string | null;
   readonly keys: readonly string[];
@@ -106,9 +109,10 @@ class ModelCall implements Call {
   }
 
   ended(outcome: Outcome): void {
-    const endedAt = Date.now();
+    const latencyMs = Math.round(performance.now() - this.#facts.began);
     const { metrics, models, log } = this.#parts;
-    const { endpoint, startedAt, picked, model } = this.#facts;
+    const { endpoint, began, picked, model } = this.#facts;
+    const firstByteMs = outcome.firstByteAt === null ? null : Math.round(outcome.firstByteAt - began);
     const { upstream, release } = outcome.target;
     const assigned = picked !== null && picked.release.name !== release ? picked.release.name : null;
     if (assigned !== null) sayPassedOver(log, assigned, release, outcome.passedOver);
@@ -118,21 +122,22 @@ class ModelCall implements Call {
       release: picked !== null || models.has(upstream, model) ? release : `${upstream}/other`,
       endpoint,
       status: outcome.status,
-      seconds: (endedAt - startedAt) / 1000,
-      firstByteSeconds: outcome.firstByteAt === null ? null : (outcome.firstByteAt - startedAt) / 1000,
+      seconds: latencyMs / 1000,
+      firstByteSeconds: firstByteMs === null ? null : firstByteMs / 1000,
       attempts: outcome.attempts,
     });
-    if (outcome.coding === null) this.#record(outcome, assigned, endedAt, outcome.chunks, outcome.cut);
+    if (outcome.coding === null)
+      this.#record(outcome, assigned, { latencyMs, firstByteMs }, outcome.chunks, outcome.cut);
     else
       void expandKept(outcome.chunks, outcome.coding, (bytes) => this.claim.keep(bytes)).then(({ chunks, cut }) =>
-        this.#record(outcome, assigned, endedAt, chunks, outcome.cut || cut),
+        this.#record(outcome, assigned, { latencyMs, firstByteMs }, chunks, outcome.cut || cut),
       );
   }
 
   #record(
     outcome: Outcome,
     assigned: string | null,
-    endedAt: number,
+    took: { readonly latencyMs: number; readonly firstByteMs: number | null },
     responseChunks: readonly Uint8Array[],
     responseTruncated: boolean,
   ): void {
@@ -148,8 +153,8 @@ class ModelCall implements Call {
       keys,
       endpoint,
       startedAt,
-      firstTokenMs: outcome.firstByteAt === null ? null : outcome.firstByteAt - startedAt,
-      latencyMs: endedAt - startedAt,
+      firstTokenMs: took.firstByteMs,
+      latencyMs: took.latencyMs,
       upstream: outcome.target.upstream,
       release: outcome.target.release,
       ...(assigned === null ? {} : { assigned }),

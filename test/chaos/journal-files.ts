@@ -41,11 +41,17 @@ export function segmentsIn(folder: string): Segment[] {
 }
 
 /** Kills the gateway with records waiting in its journal, lets `damage` at the files, and starts it again. */
-export async function withRecordsWaiting<T>(stage: Stage, damage: () => T): Promise<T> {
+export async function withRecordsWaiting<T>(
+  stage: Stage,
+  damage: () => T,
+  /** Runs while the database is held and the gateway alive. */
+  before: () => Promise<void> = async () => {},
+): Promise<T> {
   const { gateway, database } = stage;
   const held = database.hold();
   try {
     await sleep(500);
+    await before();
     await gateway.kill();
     return damage();
   } finally {

@@ -106,12 +106,11 @@ async function takeStep(stage: Stage, step: Step, { seed, say, signal }: RunOpti
   const began = now();
   const on = await inject(stage, step.fault, dice);
   const { meanwhile } = step;
-  await sleep(meanwhile?.afterMs ?? step.holdMs, undefined, { signal });
+  await pause(meanwhile?.afterMs ?? step.holdMs, signal);
   const second = meanwhile === null ? null : await inject(stage, meanwhile.fault, dice);
-  if (meanwhile !== null) await sleep(meanwhile.holdMs, undefined, { signal });
-  // The first goes before the second, so that a gateway may end, or begin, while what it needs is away and comes back.
-  await on.heal();
-  await second?.heal();
+  if (meanwhile !== null) await pause(meanwhile.holdMs, signal);
+  // Together: a gateway that has to end, or begin, may need what the other one took away.
+  await Promise.all([on.heal(), second?.heal()]);
   await gateway.up();
   if (!(await gateway.journals(recorderMs)))
     ledger.findings.push({
@@ -126,8 +125,11 @@ async function takeStep(stage: Stage, step: Step, { seed, say, signal }: RunOpti
     `${printStep(step)}${shown === '' ? '' : ` (${shown})`} · ${((now() - began) / 1000).toFixed(1)} s in all, ${ledger.sent.length} sent`,
   );
   for (const finding of ledger.findings.filter(({ at }) => at >= began)) say(`     found: ${finding.what}`);
-  await sleep(step.calmMs, undefined, { signal });
+  await pause(step.calmMs, signal);
 }
+
+/** A run that is given up waits no longer, but what it broke is still healed, so that it can be taken down. */
+const pause = (ms: number, signal: AbortSignal): Promise<void> => sleep(ms, undefined, { signal }).catch(() => {});
 
 async function inject(stage: Stage, fault: Fault, dice: ReturnType<typeof random>) {
   const entry = { fault: fault.name, detail: '', from: now(), to: null, excuses: fault.excuses, destroyed: [] };

@@ -13,18 +13,24 @@ export const journalSwapped: Fault = {
   excuses: ['away', 'not-recorded'],
   unable: always,
   async inject(stage) {
-    // A recorder that starts again begins a segment of its own.
-    stage.gateway.signal('SIGUSR2');
-    await sleep(500);
-    await stage.gateway.journals(20_000);
-    const detail = await withRecordsWaiting(stage, () => {
-      const [older, newer] = segmentsIn(stage.journal).slice(-2);
-      if (older === undefined || newer === undefined) return 'only one segment';
-      const bytes = readFileSync(older.path);
-      writeFileSync(older.path, readFileSync(newer.path));
-      writeFileSync(newer.path, bytes);
-      return 'two segments';
-    });
+    /** A recorder that starts again begins a segment of its own. */
+    const beginSegment = async () => {
+      stage.gateway.signal('SIGUSR2');
+      await sleep(500);
+      await stage.gateway.journals(20_000);
+    };
+    const detail = await withRecordsWaiting(
+      stage,
+      () => {
+        const [older, newer] = segmentsIn(stage.journal).slice(-2);
+        if (older === undefined || newer === undefined) return 'only one segment';
+        const bytes = readFileSync(older.path);
+        writeFileSync(older.path, readFileSync(newer.path));
+        writeFileSync(newer.path, bytes);
+        return 'two segments';
+      },
+      beginSegment,
+    );
     return { detail, heal: () => {} };
   },
 };
