@@ -27,10 +27,11 @@ export type Fit = {
 };
 
 export function fitTurn(given: Assembled): Fit {
-  const fixed = { ...given };
+  let fixed: { -readonly [K in keyof Assembled]: Assembled[K] } | null = null; // most turns need none
   let unfit = 0;
   const put = <K extends keyof Assembled>(name: K, value: Assembled[K]): void => {
     if (Object.is(value, given[name])) return;
+    fixed ??= { ...given };
     fixed[name] = value;
     unfit++;
   };
@@ -43,15 +44,17 @@ export function fitTurn(given: Assembled): Fit {
   put('completionTokens', countOrNull(given.completionTokens));
   put('reasoningTokens', countOrNull(given.reasoningTokens));
   if (given.promptTokenIds !== undefined && !given.promptTokenIds.every(isTokenId)) {
-    delete (fixed as { promptTokenIds?: unknown }).promptTokenIds;
+    fixed ??= { ...given };
+    delete fixed.promptTokenIds;
     unfit++;
   }
   if (given.choices.some((choice) => choice.tokenIds !== undefined || choice.logprobs !== undefined)) {
     const choices = given.choices.map(fitChoice);
-    unfit += choices.filter((choice, i) => choice !== given.choices[i]).length;
-    fixed.choices = choices;
+    const changed = choices.filter((choice, i) => choice !== given.choices[i]).length;
+    if (changed > 0) fixed = { ...(fixed ?? given), choices };
+    unfit += changed;
   }
-  return { assembled: unfit === 0 ? given : fixed, unfit };
+  return { assembled: fixed ?? given, unfit };
 }
 
 export function fitSignal(signal: Signal): Signal {

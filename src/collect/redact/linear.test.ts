@@ -3,6 +3,8 @@
  * may take eight times as long; where a step back or a second look creeps in it takes up to sixty-four. Processor time is
  * compared with itself, so the machine does not matter.
  */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { assemble } from '../assemble.ts';
 import { adversarial, filled } from '../fixtures/adversarial.ts';
@@ -76,6 +78,21 @@ describe.each(Object.entries(readers))('%s', (_, read) => {
     }
     expect(slow).toEqual([]);
   });
+});
+
+test('what is remembered of texts and names does not grow without end', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const pass = (from: number) => {
+    for (let i = from; i < from + 3000; i++) {
+      const text = `${i} ${filled('nothing in here ', 8000)}`;
+      redact({ messages: [{ content: text, [`name-${i}`]: `bob${i}@example.com ${text}` }] }, {});
+    }
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = pass(0); // the memories are full after this
+  expect(pass(3000) - before).toBeLessThan(8 * 1024 * 1024); // 24 MB of text went through
 });
 
 describe('what is not one text', () => {
