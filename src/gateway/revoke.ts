@@ -1,7 +1,7 @@
 /** Revoking a key and seeing that it has taken effect: it has, once every gateway has read the keys since. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { databaseTime, type Gateway, gatewaysBehind } from '../store/gateways.ts';
-import { revokeKey } from '../store/keys.ts';
+import { keysChannel, revokeKey } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
 
 const lookEveryMs = 100;
@@ -10,6 +10,8 @@ const lookEveryMs = 100;
 export async function revokeEverywhere(store: Store, id: string, waitMs: number): Promise<Gateway[] | null> {
   if (!(await revokeKey(store, id))) return null;
   const since = await databaseTime(store);
+  // Revoking a second time changes nothing, and so announces nothing by itself.
+  await store.pool.query('select pg_notify($1, $2)', [keysChannel, id]);
   for (const end = Date.now() + waitMs; ; await sleep(lookEveryMs)) {
     const behind = await gatewaysBehind(store, since);
     if (behind.length === 0 || Date.now() >= end) return behind;
