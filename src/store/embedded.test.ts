@@ -12,6 +12,7 @@ import {
   readlinkSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -107,6 +108,17 @@ describe('the embedded server', () => {
     const second = await start(home);
     expect(second.said.count).toBe(3);
     await stop(second);
+  });
+
+  test('writes down its settings beside a link, never through it', async () => {
+    const home = folder();
+    const victim = join(home, 'victim');
+    writeFileSync(victim, 'precious');
+    mkdirSync(join(home, 'postgres'));
+    symlinkSync(victim, join(home, 'postgres/server.json.new'));
+    await stop(await start(home));
+    expect(readFileSync(victim, 'utf8')).toBe('precious');
+    expect(lstatSync(join(home, 'postgres/server.json')).isFile()).toBe(true);
   });
 
   test('left behind by kill -9, is adopted by the next Pawl and stopped by it', async () => {
