@@ -110,6 +110,17 @@ describe('the embedded server', () => {
     await stop(second);
   });
 
+  test('writes down its settings beside a link, never through it', async () => {
+    const home = folder();
+    const victim = join(home, 'victim');
+    writeFileSync(victim, 'precious');
+    mkdirSync(join(home, 'postgres'));
+    symlinkSync(victim, join(home, 'postgres/server.json.new'));
+    await stop(await start(home));
+    expect(readFileSync(victim, 'utf8')).toBe('precious');
+    expect(lstatSync(join(home, 'postgres/server.json')).isFile()).toBe(true);
+  });
+
   test('left behind by kill -9, is adopted by the next Pawl and stopped by it', async () => {
     const home = folder();
     const first = await start(home, { turns: 2 });

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -37,4 +37,10 @@ test('a command is told at once: it joins the one that serves instead of waiting
   const command = await lockHome(home, { brief: true });
   await expect(lockHome(home, { brief: true })).rejects.toThrow('in use by another Pawl');
   command.release();
+});
+
+test.skipIf(process.platform === 'win32')('a home that is made is for its owner alone', async () => {
+  const made = join(home, 'new');
+  (await lockHome(made)).release();
+  expect(statSync(made).mode & 0o777).toBe(0o700);
 });
