@@ -97,7 +97,7 @@ describe('two homes on one database', () => {
     expect(await inA('consent', 'withdraw', 'lee@example.com')).not.toContain('has not begun');
     expect(await curated()).toMatchObject({
       rows: 1,
-      funnel: [{}, { gate: 'consent', passed: 1, left: { 'withdrawn since': 1 } }, {}, {}, {}, {}, {}, {}, {}],
+      funnel: [{}, { gate: 'consent', passed: 1, left: { 'withdrawn since': 1 } }, {}, {}, {}, {}, {}, {}, {}, {}],
     });
     const listed = (await inA('trajectories', 'list', '--user', 'kim-7', '--json')).trim();
     expect(JSON.parse(listed).id).toBe('case-kim');
