@@ -306,7 +306,7 @@ it('answers everybody while the database is stopped, and has every trajectory ex
       const { rows } = await store.pool.query<{ trajectories: number; turns: number; votes: number; uneven: number }>(
         `select (select count(*) from pawl.trajectories where id like 'outage-%') as trajectories,
                 (select count(*) from pawl.turns where trajectory like 'outage-%') as turns,
-                (select count(*) from pawl.signals where identity like '%outage-%') as votes,
+                (select count(*) from pawl.signals where target_id like 'outage-%') as votes,
                 (select count(*) from pawl.trajectories where id like 'outage-%' and turns <> 1) as uneven`,
       );
       return rows[0]!;
