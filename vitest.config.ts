@@ -9,7 +9,9 @@ export default defineConfig(({ mode }) => ({
     // Real databases, processes and models on small machines: hangs are caught, slowness is not a failure.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    maxWorkers: 2,
+    // Tests with real processes mostly wait, so one more than the cores of a small machine.
+    maxWorkers: 3,
+    env: { KILLS: mode === 'all' ? '50' : '20' },
     sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/closing-line.ts'],
   },

@@ -98,7 +98,7 @@ class Passing implements Dispatcher.DispatchHandler {
   readonly #upstream: string;
   readonly #body: PassThrough | null;
   readonly #metrics: Metrics;
-  readonly #startedAt = Date.now();
+  readonly #startedAt = performance.now();
   #controller: Dispatcher.DispatchController | null = null;
   #firstByteAt: number | null = null;
   #isOver = false;
@@ -125,7 +125,7 @@ class Passing implements Dispatcher.DispatchHandler {
       release: `${this.#upstream}/other`,
       endpoint: 'other',
       status,
-      seconds: (Date.now() - this.#startedAt) / 1000,
+      seconds: (performance.now() - this.#startedAt) / 1000,
       firstByteSeconds: this.#firstByteAt === null ? null : (this.#firstByteAt - this.#startedAt) / 1000,
       attempts: 1,
     });
@@ -144,7 +144,7 @@ class Passing implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
-    this.#firstByteAt ??= Date.now();
+    this.#firstByteAt ??= performance.now();
     passOn(this.#visit.response, chunk, controller);
   }
 

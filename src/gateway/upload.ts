@@ -25,7 +25,7 @@ export function createUploads(
   let timer: NodeJS.Timeout | null = null;
 
   function sweep(): void {
-    const now = Date.now();
+    const now = performance.now();
     for (const [request, upload] of uploads) {
       const { seen, startedAt } = upload;
       upload.seen = request.socket.bytesRead;
@@ -45,7 +45,7 @@ export function createUploads(
     watch(request, response) {
       const { headers } = request;
       if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) return;
-      uploads.set(request, { response, startedAt: Date.now(), wholeMs, seen: 0 });
+      uploads.set(request, { response, startedAt: performance.now(), wholeMs, seen: 0 });
       request.once('close', () => uploads.delete(request));
       timer ??= setInterval(sweep, everyMs).unref();
     },

@@ -162,10 +162,21 @@ describe('a 5xx', () => {
   });
 });
 
+it('belongs to the process that was asked, however late its end is noticed', () => {
+  const lives = [life(0, 1000, 'killed'), life(1010, 2000, 'killed')];
+  const late = { ...call('a', 1020), sentAt: 990 };
+  expect(account(ledger({ sent: [late], lives }), holds([]))).toMatchObject({
+    killed: 1,
+    maxUnrecordedMs: 0,
+    uncounted: [],
+  });
+});
+
 it('says where in the run to look', () => {
   const faults = [broken(0, 50, { fault: 'one', detail: 'torn' }), broken(200, 250, { fault: 'two' })];
   const result = account(ledger({ sent: [vote('a', 100)], broken: faults, lives: [life(0, 300, 'asked')] }), holds([]));
-  expect(result.lostAcknowledged).toEqual([{ id: 'a', where: 'after one (torn), before two, in life 1 of 1, asked' }]);
+  const where = 'vote 202, 200 ms before its end, after one (torn), before two, in life 1 of 1, asked';
+  expect(result.lostAcknowledged).toEqual([{ id: 'a', where }]);
 });
 
 it('adds up accounts of several databases', () => {

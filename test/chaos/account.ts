@@ -56,6 +56,8 @@ export type Account = {
   /** Turns whose measured time cannot be. */
   readonly odd: readonly Wrong[];
   readonly maxUnrecordedMs: number;
+  /** Where that answer was. */
+  readonly oldest: string | null;
 };
 
 /** A fault's effects outlast it a little: connections are made again, queues run empty. */
@@ -73,6 +75,7 @@ export function account(ledger: Ledger, evidence: Evidence, windowMs = 1000): Ac
 
   let killed = 0;
   let maxUnrecordedMs = 0;
+  let oldest: string | null = null;
   const missing = new Map<Life | null, Sent[]>();
   for (const call of ledger.sent) {
     if (isSignal(call) || call.record === null || isRecorded(call) || isDestroyed(call)) continue;
@@ -81,7 +84,10 @@ export function account(ledger: Ledger, evidence: Evidence, windowMs = 1000): Ac
     if (age === null || age > windowMs) missing.set(life, [...(missing.get(life) ?? []), call]);
     else {
       killed++;
-      if (call.status === 200) maxUnrecordedMs = Math.max(maxUnrecordedMs, age);
+      if (call.status === 200 && age > maxUnrecordedMs) {
+        maxUnrecordedMs = age;
+        oldest = whereIn(ledger, call);
+      }
     }
   }
   const wrong = (sent: Sent): Wrong => ({ id: sent.id, where: whereIn(ledger, sent) });
@@ -109,12 +115,13 @@ export function account(ledger: Ledger, evidence: Evidence, windowMs = 1000): Ac
       .map(wrong),
     odd: [...evidence.odd].map(([id, where]) => ({ id, where })),
     maxUnrecordedMs,
+    oldest,
   };
 }
 
-/** The life in which an answer was given: the last that had begun. What arrives after a kill was sent before it. */
-function lifeOf(lives: readonly Life[], { endedAt, sentAt }: Sent): Life | null {
-  return lives.findLast(({ startedAt }) => startedAt <= (endedAt ?? sentAt)) ?? null;
+/** The life that was asked: a connection does not outlive its process, however late its end is noticed here. */
+function lifeOf(lives: readonly Life[], { sentAt }: Sent): Life | null {
+  return lives.findLast(({ startedAt }) => startedAt <= sentAt) ?? null;
 }
 
 function ageAtKill({ end, endedAt }: Life, call: Sent): number | null {
@@ -128,7 +135,8 @@ function whereIn({ broken, lives }: Ledger, sent: Sent): string {
   const before = broken.findLast(({ from }) => from <= at);
   const after = broken.find(({ from }) => from > at);
   const life = lifeOf(lives, sent);
-  const status = sent.status >= 500 ? `${sent.status} ${sent.code ?? ''}, ` : '';
+  const age = life?.endedAt == null ? '' : `, ${Math.round(life.endedAt - at)} ms before its end`;
+  const status = `${sent.kind} ${sent.status}${sent.code === null ? '' : ` ${sent.code}`}${age}, `;
   return `${status}after ${before?.fault ?? 'the start'}${before?.detail ? ` (${before.detail})` : ''}, before ${
     after?.fault ?? 'the end'
   }, in life ${life === null ? 0 : lives.indexOf(life) + 1} of ${lives.length}, ${life?.end ?? ''}`;
@@ -191,5 +199,6 @@ export function total(accounts: readonly Account[]): Account {
     unanswered: join((one) => one.unanswered),
     odd: join((one) => one.odd),
     maxUnrecordedMs: Math.max(0, ...accounts.map((one) => one.maxUnrecordedMs)),
+    oldest: accounts.toSorted((a, b) => b.maxUnrecordedMs - a.maxUnrecordedMs)[0]?.oldest ?? null,
   };
 }

@@ -40,7 +40,9 @@ export function failures(result: Result, rate: number): string[] {
           `${account.odd.length} turns took a time that cannot be, e.g. ${account.odd[0]!.where}: ${account.odd[0]!.id}`,
         ]),
     ...(rate >= statedRate && account.maxUnrecordedMs > maxUnrecordedMs
-      ? [`an answer was unrecorded for ${Math.round(account.maxUnrecordedMs)} ms; at most ${maxUnrecordedMs}`]
+      ? [
+          `an answer was unrecorded for ${Math.round(account.maxUnrecordedMs)} ms; at most ${maxUnrecordedMs}: ${account.oldest}`,
+        ]
       : []),
     ...findings.map(({ during, what }) => `${what} (during ${during})`),
   ];
