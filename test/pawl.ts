@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { StoreError } from '../src/errors.ts';
 import { processStart } from '../src/store/lock.ts';
 import { openStore, type Store } from '../src/store/postgres.ts';
 
@@ -67,7 +68,7 @@ export async function startPawl(
     adminToken,
     process: child,
     output: () => text,
-    store: () => openStore({ home, join: true }),
+    store: () => storeOf(home),
     kill,
     restart: (more = {}) => startPawl({ ...env, ...more }, home, { key, adminToken }, args, inside),
     async remove() {
@@ -75,6 +76,18 @@ export async function startPawl(
       rmSync(home, { recursive: true, force: true });
     },
   };
+}
+
+/** A gateway may be up before its database is; then the database is waited for. */
+async function storeOf(home: string): Promise<Store> {
+  for (;;) {
+    try {
+      return await openStore({ home, join: true });
+    } catch (error) {
+      if (!(error instanceof StoreError && error.retryable)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
 }
 
 export type HeldDatabase = {

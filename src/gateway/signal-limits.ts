@@ -35,7 +35,7 @@ export function createSignalLimits(isThere: (agent: string, target: SignalTarget
   const known = createRecent<true>(100_000);
   const voters = createRecent<Set<string>>(20_000);
   const trusted = new Map<string, { day: number; count: number }>(); // by key
-  const nameOf = (agent: string, { kind, id }: SignalTarget) => JSON.stringify([agent, kind, id]);
+  const nameOf = (agent: string, { kind, id }: SignalTarget) => `${agent} ${kind} ${id}`; // an agent's name has no space
   const untilTomorrow = (now: number) => dayMs - (now % dayMs);
 
   function countVoter(key: ClientKey, target: SignalTarget, user: string, now: number): void {
