@@ -39,6 +39,8 @@ const THREAD_MEMORY_MS = 60 * 60 * 1000;
 const SEED_MS = 1000;
 /** Journal read back at a start so that conversations under way are recognised. */
 const SEED_BYTES = 32 * 1024 * 1024;
+/** Conversations remembered in one go. */
+const SEED_PIECE = 500;
 /** Of closing's time, how long it waits for exchanges that are still being journalled. */
 const QUIET_MS = 8000;
 
@@ -79,6 +81,7 @@ let unfit = 0;
 
 const inbox: Exchange[] = [];
 let working = false;
+const yielding = createYielding();
 let taken = 0;
 let unfinished = 0; // appends and exchanges not settled yet
 const finishedSince = { exchanges: 0, bytes: 0 };
@@ -109,9 +112,8 @@ port.on('message', (message: ToWorker) => {
       message satisfies never;
   }
 });
-const yielding = createYielding();
 const timer = setInterval(() => {
-  yielding.look(taken, Date.now());
+  yielding.look(taken, performance.now());
   report();
 }, REPORT_MS);
 // Waited for before the first exchange comes, not by it: what waits here would be lost with the process.
@@ -195,7 +197,12 @@ async function openSink(): Promise<Sink> {
   const module = (await import(options.sinkModule)) as { openSink: OpenSink };
   const sink = await module.openSink({ home: options.home, databaseUrl: options.databaseUrl });
   try {
-    threader.seed((await sink.threads?.(Date.now() - THREAD_MEMORY_MS)) ?? []);
+    const known = (await sink.threads?.(Date.now() - THREAD_MEMORY_MS)) ?? [];
+    // Newest first, since what a trajectory reached last closes what it reached before; in pieces, since answers come meanwhile.
+    for (let end = known.length; end > 0; end -= SEED_PIECE) {
+      threader.seed(known.slice(Math.max(0, end - SEED_PIECE), end));
+      await new Promise(setImmediate);
+    }
   } catch (error) {
     problem(`Recent conversations could not be read, so some will begin a new trajectory: ${String(error)}.`);
   }
