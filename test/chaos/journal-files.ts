@@ -5,6 +5,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { holdLiving } from './hold.ts';
 import type { Stage } from './stage.ts';
 
 export type RecordAt = { readonly start: number; readonly end: number; readonly names: readonly string[] };
@@ -48,7 +49,7 @@ export async function withRecordsWaiting<T>(
   before: () => Promise<void> = async () => {},
 ): Promise<T> {
   const { gateway, database } = stage;
-  const held = database.hold();
+  const held = await holdLiving(database);
   try {
     await sleep(500);
     await before();

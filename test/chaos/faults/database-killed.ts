@@ -1,4 +1,5 @@
 import { always, type Fault } from '../fault.ts';
+import { holdLiving } from '../hold.ts';
 
 export const databaseKilled: Fault = {
   name: 'database-killed',
@@ -14,7 +15,7 @@ export const databaseKilled: Fault = {
       process.kill(database.postmaster, 'SIGKILL');
       return { detail: 'postmaster', heal: () => {} };
     }
-    await database.hold().kill();
+    await (await holdLiving(database)).kill();
     return { detail: 'all processes', heal: () => {} };
   },
 };

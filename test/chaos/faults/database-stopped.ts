@@ -1,4 +1,5 @@
 import { always, type Fault } from '../fault.ts';
+import { holdLiving } from '../hold.ts';
 
 export const databaseStopped: Fault = {
   name: 'database-stopped',
@@ -10,7 +11,7 @@ export const databaseStopped: Fault = {
   excuses: [],
   unable: always,
   async inject({ database }) {
-    const held = database.hold();
+    const held = await holdLiving(database);
     return { detail: '', heal: () => held.release() };
   },
 };
