@@ -20,9 +20,11 @@ import { readableId } from './collect/person.ts';
 import { type Recorder, startRecorder } from './collect/recorder.ts';
 import { startUpkeep } from './collect/upkeep.ts';
 import type { Config } from './config.ts';
+import type { Release } from './deploy/release.ts';
 import { createRoutes, type Routes, watchRoutes } from './deploy/routes.ts';
 import { watchRollouts } from './deploy/watch-rollouts.ts';
 import { ConfigError, StoreError } from './errors.ts';
+import { createReadyReleases } from './gateway/addressed.ts';
 import { makeFirstKey } from './gateway/first-key.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { createKeyRing, type KeyRing } from './gateway/keys.ts';
@@ -36,6 +38,7 @@ import * as limits from './store/limits.ts';
 import { lockHome } from './store/lock.ts';
 import { type Opening, startOpening } from './store/opening.ts';
 import { openOwned, type Store } from './store/postgres.ts';
+import { readRelease } from './store/releases.ts';
 import { postgresRunStore } from './store/runs.ts';
 import { cachedSecret, installationSecret } from './store/secret.ts';
 import { isThere } from './store/unmatched.ts';
@@ -61,6 +64,8 @@ export type ServeOptions = {
   readonly show: (secret: 'admin token' | 'client key', token: string) => Promise<void>;
   /** Says what a start is waiting for, when that takes more than a moment. */
   readonly say?: (text: string) => void;
+  /** Makes sure that a release can answer, e.g. that its model is loaded; called before calls that name it. */
+  readonly prepare?: (release: Release) => Promise<void>;
   /** How many lines of the log could not be written. */
   readonly linesLost?: () => number;
   /** Gives up a start that is under way. */
@@ -73,7 +78,7 @@ const silentMs = 2_000;
 const againMs = 1_000;
 
 /** What the parts are built from. */
-type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost'> & {
+type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost' | 'prepare'> & {
   readonly config: Config;
   readonly log: Logger;
   readonly instance: string;
@@ -94,7 +99,7 @@ type Answering = { readonly recorder: Recorder; problems(): string[]; close(): P
 type Standing = { readonly store: Store; close(): Promise<void> };
 
 export async function serve(config: Config, log: Logger, options: ServeOptions): Promise<Serving> {
-  const { show, say, signal, linesLost = () => 0 } = options;
+  const { show, say, signal, linesLost = () => 0, prepare = async () => {} } = options;
   // Little survives a request, so there is little to share out: waking four threads for every collection of young
   // garbage, in each of two heaps, took a twentieth of all processor time at full load.
   setFlagsFromString('--no-parallel-scavenge');
@@ -142,7 +147,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     let failure: string | null = null;
     const copy = config.secret ?? (await cachedSecret(config.home));
     const parts: Ground = {
-      ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show, linesLost },
+      ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show, linesLost, prepare },
       connected: () => connected,
       problem: () => failure ?? opening.problem,
     };
@@ -286,6 +291,10 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
     metrics,
     log,
     uploads,
+    releases: createReadyReleases({
+      read: (agent, name) => readRelease(reached(ground.opening.store), { agent, name }),
+      prepare: ground.prepare,
+    }),
   });
   const problems = () => [...databaseProblems(ground), ...healthOf(recorder.stats(), linesLost()).problems];
 
