@@ -9,6 +9,7 @@ import { pathToFileURL } from 'node:url';
 import { tsImport } from 'tsx/esm/api';
 import { z } from 'zod';
 import { type Agent, agentSchema } from './agent.ts';
+import { engineUpstream } from './engine/open.ts';
 import { misspelt, settingsFrom, unknownVariables, variableOf } from './environment.ts';
 import { ConfigError } from './errors.ts';
 import { makeImportable } from './importable.ts';
@@ -19,9 +20,6 @@ const baseUrl = z
   .transform((url) => url.replace(/\/+$/, ''));
 /** What a number counts, for docs/settings.md. */
 const counted = (unit: string) => ({ unit });
-
-/** Name of the upstream that is Pawl's own engine. */
-export const engineUpstream = 'engine';
 
 const upstream = z.strictObject({
   baseUrl: baseUrl.describe('Address of an OpenAI-compatible server, up to and including /v1.'),
