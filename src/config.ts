@@ -67,6 +67,13 @@ export const settingsSchema = z
       .describe(
         'What user ids are hashed with, for a new database; without it one is made. An existing database knows its own.',
       ),
+    adminToken: z
+      .string()
+      .min(32, 'at least 32 characters, e.g. of `openssl rand -base64 32`')
+      .max(512)
+      .regex(/^\S*$/, 'without spaces')
+      .optional()
+      .describe('What opens /api; without it the first start makes one and shows it once.'),
     host: z
       .string()
       .min(1)

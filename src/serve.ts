@@ -136,7 +136,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
       return { status: problems.length === 0 ? 'starting' : 'degraded', problems, version, instance };
     });
     started.port = port;
-    const adminHash = await ensureAdminToken(config.home, (token) => show('admin token', token));
+    const adminHash = await ensureAdminToken(config.home, (token) => show('admin token', token), config.adminToken);
 
     const known = openLastKnown(config.home, (message) => log.warn(message));
     const keys = createKeyRing();
