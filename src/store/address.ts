@@ -5,8 +5,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { writeAtomically } from '../store/atomic-file.ts';
-import { homeHolder } from '../store/lock.ts';
+import { writeAtomically } from './atomic-file.ts';
+import { homeHolder } from './lock.ts';
 
 const addressSchema = z.strictObject({ url: z.url({ protocol: /^http$/ }), instance: z.string() });
 
