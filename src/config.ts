@@ -5,12 +5,10 @@
  */
 import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { tsImport } from 'tsx/esm/api';
 import { z } from 'zod';
 import { misspelt, settingsFrom, unknownVariables, variableOf } from './environment.ts';
 import { ConfigError } from './errors.ts';
-import { makeImportable } from './importable.ts';
+import { importUserModule } from './user-module.ts';
 
 const name = z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/, 'lower-case letters, digits and _ . - only, at most 63');
 const baseUrl = z
@@ -238,10 +236,7 @@ export async function loadConfig(
     if (options.config) throw new ConfigError(`There is no settings file at ${path}.`);
     return parseConfig({}, env, folder);
   }
-  makeImportable();
-  const module: { default?: unknown } = await tsImport(pathToFileURL(path).href, import.meta.url);
-  // In a folder whose package.json does not say "type": "module", the exports arrive as CommonJS: one level deeper.
-  const settings = isObject(module.default) && 'default' in module.default ? module.default.default : module.default;
+  const { default: settings } = await importUserModule(path);
   if (settings === undefined)
     throw new ConfigError(`${path} exports no default; end it with \`export default defineConfig({ … })\`.`);
   return parseConfig(settings, env, folder, path);
