@@ -7,6 +7,7 @@ import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { type Agent, agentSchema } from './agent.ts';
+import { engineUpstream } from './engine/open.ts';
 import { misspelt, settingsFrom, unknownVariables, type Variables, variableOf } from './environment.ts';
 import { ConfigError } from './errors.ts';
 import { importUserModule } from './user-module.ts';
@@ -17,9 +18,6 @@ const baseUrl = z
   .transform((url) => url.replace(/\/+$/, ''));
 /** What a number counts, for docs/settings.md. */
 const counted = (unit: string) => ({ unit });
-
-/** Name of the upstream that is Pawl's own engine. */
-export const engineUpstream = 'engine';
 
 const upstream = z.strictObject({
   baseUrl: baseUrl.describe('Address of an OpenAI-compatible server, up to and including /v1.'),
@@ -67,6 +65,13 @@ export const settingsSchema = z
       .describe(
         'What user ids are hashed with, for a new database; without it one is made. An existing database knows its own.',
       ),
+    adminToken: z
+      .string()
+      .min(32, 'at least 32 characters, e.g. of `openssl rand -base64 32`')
+      .max(512)
+      .regex(/^\S*$/, 'without spaces')
+      .optional()
+      .describe('What opens /api; without it the first start makes one and shows it once.'),
     host: z
       .string()
       .min(1)

@@ -36,6 +36,7 @@ export const variables: Readonly<Record<string, Variable>> = {
     secret: true,
     sentence: 'What user ids are hashed with, for a new database.',
   },
+  PAWL_ADMIN_TOKEN: { setting: ['adminToken'], secret: true, sentence: 'What opens /api.' },
   PAWL_LOG: {
     sentence:
       'How much `pawl serve` logs on standard error: fatal, error, warn (the default), info, debug, trace, silent.',
@@ -56,6 +57,7 @@ export function settingsFrom(env: Variables): Partial<ConfigInput> {
     ...(env.PAWL_HOME ? { home: env.PAWL_HOME } : {}),
     ...(env.DATABASE_URL ? { databaseUrl: env.DATABASE_URL } : {}),
     ...(env.PAWL_SECRET ? { secret: env.PAWL_SECRET } : {}),
+    ...(env.PAWL_ADMIN_TOKEN ? { adminToken: env.PAWL_ADMIN_TOKEN } : {}),
     ...(env.PAWL_HOST ? { host: env.PAWL_HOST } : {}),
     ...(env.PAWL_PORT ? { port } : {}),
     ...(env.PAWL_UPSTREAM
