@@ -4,10 +4,11 @@
  * (environment.ts). docs/settings.md is written from the schema (scripts/settings-page.ts).
  */
 import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
-import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { tsImport } from 'tsx/esm/api';
 import { z } from 'zod';
+import { type Agent, agentSchema } from './agent.ts';
 import { misspelt, settingsFrom, unknownVariables, variableOf } from './environment.ts';
 import { ConfigError } from './errors.ts';
 import { makeImportable } from './importable.ts';
@@ -18,6 +19,9 @@ const baseUrl = z
   .transform((url) => url.replace(/\/+$/, ''));
 /** What a number counts, for docs/settings.md. */
 const counted = (unit: string) => ({ unit });
+
+/** Name of the upstream that is Pawl's own engine. */
+export const engineUpstream = 'engine';
 
 const upstream = z.strictObject({
   baseUrl: baseUrl.describe('Address of an OpenAI-compatible server, up to and including /v1.'),
@@ -41,9 +45,14 @@ const upstream = z.strictObject({
 
 export const settingsSchema = z
   .strictObject({
-    agent: name
-      .default('agent')
-      .describe('Name of the agent whose traffic this is; the first client key is made for it.'),
+    agents: z
+      .array(agentSchema)
+      .min(1, 'at least one; leave it out for an agent that is called agent')
+      .max(1000)
+      .default(() => [agentSchema.parse({ name: 'agent' })])
+      .describe(
+        'The agents of this installation, each of a file of its own; the first client key is made for the first.',
+      ),
     home: z
       .string()
       .min(1)
@@ -87,27 +96,19 @@ export const settingsSchema = z
       .record(name, upstream)
       .default({})
       .describe('The model servers behind the gateway, each under a name of your choice; the first is the default.'),
-    world: z
-      .string()
-      .regex(/^.+#[A-Za-z_$][\w$]*$/, 'a module, then # and the name of its export')
-      .optional()
-      .describe(
-        'What the loop turns on: a module and the name of its export, e.g. ./examples/support-desk/world.ts#deskWorld.',
-      ),
-    loop: z
+    engine: z
       .strictObject({
-        conversations: z
+        threads: z
           .int()
           .min(1)
-          .max(100_000)
-          .default(240)
-          .meta({ ...counted('conversations'), description: 'Simulated conversations that one turn collects.' }),
-        steps: z
-          .int()
-          .min(1)
-          .max(100_000)
-          .default(60)
-          .meta({ ...counted('steps'), description: 'Steps of practice (GRPO) in one turn.' }),
+          .max(1024)
+          .optional()
+          .meta({ ...counted('threads'), description: 'Threads of one computation; without it all cores.' }),
+        memoryMb: z
+          .number()
+          .positive()
+          .optional()
+          .meta({ ...counted('MB'), description: 'Most memory for all models; without it three quarters of all.' }),
       })
       .prefault({}),
     gateway: z
@@ -165,6 +166,16 @@ export const settingsSchema = z
       .prefault({}),
   })
   .superRefine((config, context) => {
+    const names = config.agents.map((agent) => agent.name);
+    for (const [i, one] of names.entries())
+      if (names.indexOf(one) < i)
+        context.addIssue({ code: 'custom', path: ['agents', i, 'name'], message: `names another agent too: ${one}` });
+    if (engineUpstream in config.upstreams)
+      context.addIssue({
+        code: 'custom',
+        path: ['upstreams', engineUpstream],
+        message: 'is what Pawl calls its own engine; choose another name',
+      });
     for (const [from, { fallback }] of Object.entries(config.upstreams)) {
       if (fallback === undefined) continue;
       const known = Object.keys(config.upstreams).join(', ');
@@ -200,12 +211,36 @@ export function parseConfig(input: unknown, env: NodeJS.ProcessEnv, folder: stri
   ];
   if (!parsed.success || problems.length > 0)
     throw new ConfigError(`The settings cannot be used:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
-  const { home, world } = parsed.data;
+  const { home, agents } = parsed.data;
   return {
     ...parsed.data,
-    home: realHome(isAbsolute(home) ? home : resolve(folder, home)),
-    ...(world === undefined ? {} : { world: resolve(folder, world) }),
+    home: realHome(resolve(folder, home)),
+    agents: agents.map((agent) => fromFolder(agent, folder)),
   };
+}
+
+/** Files that an agent names are found from the settings' folder, wherever the command was called. */
+function fromFolder(agent: Agent, folder: string): Agent {
+  const { train, evaluate } = agent;
+  const at = (path: string | undefined) => (path === undefined ? undefined : resolve(folder, path));
+  const examples = train.replay?.examples;
+  return {
+    ...agent,
+    train: {
+      ...train,
+      base: at(train.base),
+      ...(typeof examples === 'string' ? { replay: { ...train.replay!, examples: at(examples)! } } : {}),
+    },
+    evaluate: { ...evaluate, golden: at(evaluate.golden) },
+  };
+}
+
+/** The agent of this name, or the first where none is given. */
+export function agentOf({ agents }: Pick<Config, 'agents'>, name?: string): Agent {
+  const found = name === undefined ? agents[0] : agents.find((agent) => agent.name === name);
+  if (found) return found;
+  const known = agents.map((agent) => agent.name).join(', ');
+  throw new ConfigError(`There is no agent ${name} in the settings; there is ${known}. List it in \`agents\`.`);
 }
 
 /**

@@ -1,7 +1,7 @@
 /** `pawl serve`: everything in the foreground until it is told to stop. */
 import { Command } from 'commander';
 import { exposure } from './api/guard.ts';
-import { type Config, loadConfig } from './config.ts';
+import { agentOf, type Config, loadConfig } from './config.ts';
 import { openLog } from './log.ts';
 import { openOutput } from './output.ts';
 import type { Serving } from './serve.ts';
@@ -16,7 +16,7 @@ export function serveCommand(): Command {
       const config = await loadConfig(options);
       const { log, linesLost } = openLog(process.env.PAWL_LOG ?? 'warn');
       const { serve } = await import('./serve.ts'); // only here, so that other commands start faster
-      console.log(`Pawl ${version}, agent ${config.agent}`);
+      console.log(`Pawl ${version}, agent ${agentOf(config).name}`);
       const stop = new AbortController();
       const stopped = stopSignal().then(() => {
         // The reader of what was said at the start may be long gone.

@@ -19,7 +19,7 @@ import { healthOf } from './collect/health.ts';
 import { readableId } from './collect/person.ts';
 import { type Recorder, startRecorder } from './collect/recorder.ts';
 import { startUpkeep } from './collect/upkeep.ts';
-import type { Config } from './config.ts';
+import { agentOf, type Config } from './config.ts';
 import { createRoutes, type Routes, watchRoutes } from './deploy/routes.ts';
 import { watchRollouts } from './deploy/watch-rollouts.ts';
 import { ConfigError, StoreError } from './errors.ts';
@@ -327,7 +327,7 @@ async function standOn(
   stopping: () => boolean,
 ): Promise<Standing> {
   await persist(log, stopping, 'the first client key cannot be made now', () =>
-    makeFirstKey(store, config.agent, (token) => show('client key', token)),
+    makeFirstKey(store, agentOf(config).name, (token) => show('client key', token)),
   );
   const keptKeys = {
     takeUsed: keys.takeUsed,

@@ -5,13 +5,14 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
+import type { Agent } from './agent.ts';
 import { hashedId } from './collect/person.ts';
 import type { Recorder } from './collect/recorder.ts';
-import type { Config } from './config.ts';
+import { agentOf, type Config, engineUpstream } from './config.ts';
 import { createRelease, serveRelease } from './deploy/reconcile.ts';
 import { type EngineProcess, startEngine } from './engine/process.ts';
 import { ConfigError, StoreError } from './errors.ts';
-import { type Door, ensureLoaded, type LoopSettings, type World, type WorldModule } from './loop.ts';
+import { type Door, ensureLoaded, type LoopSettings, type World } from './loop.ts';
 import { type LoopTurn, summaryOf } from './loop-turn.ts';
 import { type ServeOptions, type Serving, serve } from './serve.ts';
 import { giveConsent, withdrawConsent } from './store/consents.ts';
@@ -21,20 +22,16 @@ import type { Store } from './store/postgres.ts';
 import { readRelease, servingRelease } from './store/releases.ts';
 import { listRollouts } from './store/rollouts.ts';
 import { installationSecret } from './store/secret.ts';
-import { loadPractice } from './train/plan.ts';
-
-/** Name of the upstream that is our own engine. */
-export const engineUpstream = 'engine';
 
 /**
  * A week in minutes, for a demo: few conversations, short holds, small samples. A real deployment holds a step for a day and
  * asks for hundreds of calls (deploy/rollout.ts has those defaults).
  */
-export const demoSettings = ({ conversations, steps }: Config['loop']): LoopSettings => ({
-  conversations,
-  minScore: 0.7,
-  train: { steps },
-  rollout: { holdSeconds: 2, patienceSeconds: 180, minTurns: 20, minUnits: 8, latencyRatio: 3 },
+export const demoSettings = ({ curate, train, deploy }: Agent): LoopSettings => ({
+  conversations: 240,
+  minScore: curate.minScore,
+  train: { steps: train.steps },
+  rollout: deploy,
   wave: 100,
 });
 
@@ -45,11 +42,7 @@ export type Started = {
   close(): Promise<void>;
 };
 
-export async function startAll(
-  config: Config & { world: string },
-  log: Logger,
-  options: ServeOptions,
-): Promise<Started> {
+export async function startAll(config: Config, log: Logger, options: ServeOptions): Promise<Started> {
   const engine = await startEngine({ log: (line) => log.warn(line) });
   try {
     const upstreams = { ...config.upstreams, [engineUpstream]: { ...upstreamDefaults, baseUrl: `${engine.url}/v1` } };
@@ -58,7 +51,7 @@ export async function startAll(
       for (const problem of serving.problems()) options.say?.(problem);
       await serving.database;
       const world = await openWorld(config, serving);
-      await openDoors(serving.store, config.agent, engine, world);
+      await openDoors(serving.store, agentOf(config).name, engine, world);
       const close = async () => {
         await serving.close();
         await engine.close();
@@ -76,21 +69,21 @@ export async function startAll(
 
 const upstreamDefaults = { models: [], defaults: {}, silenceSeconds: 120 };
 
-async function openWorld(config: Config & { world: string }, { store, url }: Serving): Promise<World> {
-  const module = await loadPractice<WorldModule>(config.world);
-  for (const name of ['base', 'golden', 'customers'] as const)
-    if (module[name] === undefined) throw new ConfigError(`world: ${config.world} has no ${name}; the loop needs one.`);
+async function openWorld(config: Config, { store, url }: Serving): Promise<World> {
+  const agent = agentOf(config);
+  const { sendCustomers } = await import('../examples/support-desk/customers.ts');
+  const { readGolden } = await import('../examples/support-desk/golden.ts');
   const secret = await installationSecret(store, config.home, { given: config.secret });
   const door: Door = {
     url,
-    key: await customersKey(store, config.agent),
-    agent: config.agent,
+    key: await customersKey(store, agentOf(config).name),
+    agent: agentOf(config).name,
     consent: async (user, consent) => {
       const record = consent === 'given' ? giveConsent : withdrawConsent;
-      await record(store, config.agent, hashedId(user, secret), new Date());
+      await record(store, agentOf(config).name, hashedId(user, secret), new Date());
     },
   };
-  return { ...module, customers: (visits) => module.customers(door, visits) };
+  return { ...agent, golden: readGolden, customers: (visits) => sendCustomers(door, visits) };
 }
 
 /** Tokens are not kept, so each start makes a key of its own for the simulated customers and ends the one before. */
@@ -105,7 +98,13 @@ async function customersKey(store: Store, agent: string): Promise<string> {
 async function openDoors(store: Store, agent: string, { engine }: EngineProcess, world: World): Promise<void> {
   const now = Date.now();
   if ((await servingRelease(store, agent)) === null) {
-    const base = { agent, name: `${agent}-0`, upstream: engineUpstream, model: `${agent}-0`, checkpoint: world.base };
+    const base = {
+      agent,
+      name: `${agent}-0`,
+      upstream: engineUpstream,
+      model: `${agent}-0`,
+      checkpoint: world.train.base ?? null,
+    };
     await serveRelease(store, await createRelease(store, base, 'pawl', now), 'pawl', now);
   }
   const open = await listRollouts(store, { agent, open: true });

@@ -8,6 +8,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import type { z } from 'zod';
 import { trajectoryId } from '../collect/trajectory.ts';
 import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { agentOf } from '../config.ts';
 import { datasetOfFile, datasetReader } from '../curate/read.ts';
 import type { Engine } from '../engine/engine.ts';
 import { createOnnxEngine } from '../engine/onnx/engine.ts';
@@ -18,7 +19,7 @@ import { duration, estimateCost } from './cost.ts';
 import { toJsonLine, toPrometheus } from './metrics.ts';
 import { ownerAlive } from './owner.ts';
 import { adviseFor, type Plan, planRun, runSettings, settingsOf, wholeSettings } from './plan.ts';
-import { recipeNames } from './recipes.ts';
+import { recipeNames } from './recipe-names.ts';
 import { resultOf } from './result.ts';
 import { createRun, train } from './run.ts';
 import { claimRefusal, type RunRecord, type RunStore } from './run-record.ts';
@@ -157,7 +158,7 @@ async function begin(options: TrainOptions, opened: Opened): Promise<void> {
     });
     await createRun(
       runs,
-      { id, agent: config.agent, recipe, settings, base, folder, seed: options.seed, budget },
+      { id, agent: agentOf(config).name, recipe, settings, base, folder, seed: options.seed, budget },
       plan.stages,
       Date.now(),
     );
