@@ -120,3 +120,13 @@ describe('tool use', () => {
     expect(toolUse().score(input([], [broken])).value).toBe(0);
   });
 });
+
+describe('a scorer that asks', () => {
+  const resolvedIn = outcome('resolved');
+  scorerConformance({
+    scorer: { name: 'judge', version: '1', score: async (seen) => resolvedIn.score(seen) },
+    gold: input([resolved({ value: 1 })]),
+    poor: input([resolved({ value: 0 })]),
+    silent: input([vote('ann', 1)]),
+  });
+});

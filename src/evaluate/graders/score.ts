@@ -21,7 +21,7 @@ export const score: Grader<z.infer<typeof expected>> = {
     const found = reward.parts.find(({ name }) => name === part);
     if (found === undefined)
       throw new Error(`The reward has no part ${part}; it has ${reward.parts.map(({ name }) => name).join(', ')}.`);
-    const { value, reason } = await found.scorer.score(input);
+    const { value, reason } = await found.scorer.score(input, { signal: AbortSignal.timeout(60_000) });
     return short(`The reward’s part ${part}`, value, min, reason);
   },
 };
