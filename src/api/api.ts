@@ -3,7 +3,7 @@
  * parses the request, types the answer, and becomes /api/openapi.json. A handler parses, calls one function of the
  * store, maps the record to its wire shape. Everything but the document and the bare status needs the admin token.
  */
-import { createRoute, OpenAPIHono, type z } from '@hono/zod-openapi';
+import { createRoute } from '@hono/zod-openapi';
 import type { MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { HTTPException } from 'hono/http-exception';
@@ -19,6 +19,7 @@ import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
 import { version } from '../version.ts';
 import { isAdmin } from './admin.ts';
 import { refuseHost, refuseOrigin } from './guard.ts';
+import { failure, json, newRoutes, problem, refusals, security } from './route.ts';
 import * as shape from './schema.ts';
 import { readDatabase } from './status.ts';
 import { createTurnstile } from './turnstile.ts';
@@ -40,20 +41,6 @@ export type ApiParts = {
 
 /** How long a revocation waits for gateways to confirm it; they hear of it at once unless something is wrong. */
 const confirmMs = 3_000;
-
-const json = <T extends z.ZodType>(schema: T, description: string) => ({
-  content: { 'application/json': { schema } },
-  description,
-});
-const problem = (description: string) => json(shape.problemSchema, description);
-/** Answers that every guarded route may give. */
-const refusals = {
-  400: problem('Something in the request is not acceptable; the message names the field.'),
-  401: problem('The admin token is missing or wrong.'),
-  403: problem('The request comes from a page of another site.'),
-  503: problem('The database is away, or too many are reading; Retry-After says when to try again.'),
-};
-const security = [{ admin: [] }];
 
 const listRoute = createRoute({
   method: 'get',
@@ -155,8 +142,6 @@ function turnPosition(cursor: string): { startedAt: number; id: string } {
   return { startedAt: Number(parts[1]), id: parts[2]! };
 }
 
-const failure = (code: string, message: string) => ({ error: { message, code } });
-
 function guard(parts: ApiParts): MiddlewareHandler {
   return async (c, next) => {
     const host = c.req.header('host') ?? new URL(c.req.url).host;
@@ -191,17 +176,7 @@ function routesOf(parts: ApiParts) {
   const storedUser = (typed: string): string => typedUser(typed, parts.secret);
   const reading = createTurnstile(readers, waitingReaders);
 
-  const app = new OpenAPIHono({
-    defaultHook: (result, c) => {
-      if (result.success) return;
-      const where = result.target === 'json' ? 'body' : result.target;
-      const said = result.error.issues.map((issue) => {
-        const field = issue.path.map(String).join('.');
-        return `${field === '' ? where : field}: ${issue.message}`;
-      });
-      return c.json(failure('invalid_request', `${said.slice(0, 10).join('; ')}.`), 400);
-    },
-  });
+  const app = newRoutes();
   app.use('/api/*', guard(parts));
   app.use(
     '/api/*',
