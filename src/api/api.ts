@@ -20,6 +20,7 @@ import { version } from '../version.ts';
 import { isAdmin } from './admin.ts';
 import { refuseHost, refuseOrigin } from './guard.ts';
 import { failure, json, newRoutes, problem, refusals, security } from './route.ts';
+import { type EvaluateParts, evaluateRoutes } from './routes-evaluate.ts';
 import * as shape from './schema.ts';
 import { readDatabase } from './status.ts';
 import { createTurnstile } from './turnstile.ts';
@@ -35,6 +36,7 @@ export type ApiParts = {
   readonly linesLost?: () => number;
   /** Names by which this server may be addressed besides localhost and IP addresses; `*` is any. */
   readonly hosts?: readonly string[];
+  readonly evaluations?: EvaluateParts['evaluations'];
   /** Told of errors that are nobody's fault but Pawl's. */
   readonly onError?: (error: unknown) => void;
 };
@@ -263,7 +265,8 @@ function routesOf(parts: ApiParts) {
         ? { recording, database: await readDatabase(store) }
         : null;
       return c.json({ version, status: healthOf(recording, parts.linesLost?.()).status, detail }, 200);
-    });
+    })
+    .route('/', evaluateRoutes(parts));
 }
 
 /** For a typed client (`hc<Api>()`) in the dashboard. */

@@ -34,7 +34,7 @@ const moment = z
   .refine((at) => at.getUTCFullYear() >= 1970 && at.getUTCFullYear() < 3000, 'a time between 1970 and 2999')
   .openapi({ type: 'string', format: 'date-time' });
 
-const limit = (fallback: number) =>
+export const limit = (fallback: number) =>
   z.coerce
     .number()
     .pipe(z.int().min(1).max(maxLimit))

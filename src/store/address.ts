@@ -28,6 +28,9 @@ export function servingAddress(home: string): string | null {
   }
   const { url, instance } = addressSchema.parse(JSON.parse(text));
   if (instance !== holder.instance) return null;
-  // What listens on every address is reached at this one.
-  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
+  return reachable(url);
 }
+
+/** What listens on every address is reached at this one. */
+export const reachable = (url: string): string =>
+  url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
