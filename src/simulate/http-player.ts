@@ -89,7 +89,7 @@ async function ask(
       const { status, retryAfter, text } = await send(url, options, one, seed, stop);
       if (status >= 200 && status < 300) return readAnswer(JSON.parse(text), one);
       lastly = `answered ${status}: ${text.slice(0, 200)}`;
-      if (status === 400 && server.takesSeeds && /\bseed\b/.test(text)) {
+      if (status === 400 && 'seed' in seed && /\bseed\b/.test(text)) {
         server.takesSeeds = false;
         tries--;
         continue;
