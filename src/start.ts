@@ -57,10 +57,13 @@ export async function startAll(config: Config, log: Logger, options: ServeOption
   }
 }
 
+/** Not in the package: the demo is a clone's. */
+const demo = '../examples/support-desk/';
+
 async function openWorld(config: Config, { store, url }: Serving): Promise<World> {
   const agent = agentOf(config);
-  const { sendCustomers } = await import('../examples/support-desk/customers.ts');
-  const { readGolden } = await import('../examples/support-desk/golden.ts');
+  const { sendCustomers } = await import(`${demo}customers.ts`);
+  const { readGolden } = await import(`${demo}golden.ts`);
   const secret = await installationSecret(store, config.home, { given: config.secret });
   const door: Door = {
     url,

@@ -45,7 +45,11 @@ export function callModel(parts: CallParts, endpoint: Endpoint, visit: Visit, re
   const { trajectory, user, keys } = identify(path, request.headers, body, endpoint);
   const model = body.model as string;
   const id = uuidv7(startedAt);
-  const picked = routes.pick(model, { agent: key.agent, user, trajectory });
+  const addressed = visit.evaluation?.release ?? null;
+  const picked =
+    addressed === null
+      ? routes.pick(model, { agent: key.agent, user, trajectory })
+      : { release: addressed, fallback: null, alone: true };
   const answerHeaders: Record<string, string> =
     trajectory === null ? { 'x-pawl-turn': id } : { 'x-pawl-turn': id, 'x-pawl-trajectory': trajectory };
   const { bytes } = read;
@@ -142,14 +146,14 @@ class ModelCall implements Call {
     responseTruncated: boolean,
   ): void {
     const { endpoint, startedAt, trajectory, user, keys, model, id, bytes } = this.#facts;
-    const { key } = this.#visit;
+    const { key, evaluation } = this.#visit;
     this.#parts.limits.answered(key.agent, id, trajectory);
     this.#parts.recorder.record({
       id,
       trajectory,
       agent: key.agent,
       user,
-      origin: key.origin,
+      origin: evaluation === null ? key.origin : 'evaluation',
       keys,
       endpoint,
       startedAt,
