@@ -17,7 +17,9 @@ export const releaseSchema = z.strictObject({
   /** Folder of its weights; null for a model whose weights are somebody else's. */
   checkpoint: z.string().nullable(),
   /** Fields of a request that are set where the caller does not set them, e.g. { temperature: 0.7 }. */
-  sampling: z.record(z.string().regex(/^[a-z][a-z0-9_]{0,63}$/), z.json()),
+  sampling: z
+    .record(z.string().regex(/^[a-z][a-z0-9_]{0,63}$/), z.unknown())
+    .refine((fields) => JSON.stringify(fields).length <= 4096, 'at most 4096 characters of JSON'),
   run: z.string().nullable(),
   report: z.string().nullable(),
   dataset: z.string().nullable(),

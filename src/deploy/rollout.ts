@@ -148,6 +148,12 @@ export function weightOf({ phase, step, settings }: Pick<Rollout, 'phase' | 'ste
 /** What a person can do. */
 export const personMoves = ['approve', 'hold', 'promote', 'abort'] as const;
 export type PersonMove = (typeof personMoves)[number];
+/** Where a person gives no reason; a promotion by hand has none that is usual. */
+export const usualReason: Readonly<Record<Exclude<PersonMove, 'promote'>, string>> = {
+  approve: 'Approved.',
+  hold: 'Held.',
+  abort: 'Aborted.',
+};
 export type Move = PersonMove | 'advance' | 'pause' | 'rollback';
 
 /** The rollout after a move, or a ConflictError that says why there is no such move. */

@@ -13,7 +13,7 @@ import { type Column, oneLine, plain, type Terminal, table } from '../terminal.t
 import { beginRollout } from './begin.ts';
 import { type ActOptions, acting, type ListOptions, listing, reasonOption, share, time } from './command-parts.ts';
 import { look, moveRollout } from './reconcile.ts';
-import { isOpen, type PersonMove, type Rollout, rolloutId, weightOf } from './rollout.ts';
+import { isOpen, type PersonMove, type Rollout, rolloutId, usualReason, weightOf } from './rollout.ts';
 
 const describe = (rollout: Rollout): string =>
   `${rollout.phase}, ${share(weightOf(rollout))} of the users get the candidate (step ${rollout.step + 1} of ${rollout.settings.steps.length}).`;
@@ -139,11 +139,11 @@ const carryOut = (move: PersonMove) => (id: string, options: ActOptions & { read
 
 const approve = acting('approve', 'Let a rollout that waits or is paused go on.')
   .argument('<id>')
-  .option(...reasonOption, 'Approved.')
+  .option(...reasonOption, usualReason.approve)
   .action(carryOut('approve'));
 const hold = acting('hold', 'Keep a rollout at its share until it is approved; a failing check still ends it.')
   .argument('<id>')
-  .option(...reasonOption, 'Held.')
+  .option(...reasonOption, usualReason.hold)
   .action(carryOut('hold'));
 const promote = acting('promote', 'End a rollout at once with the candidate for everybody; nothing is waited for.')
   .argument('<id>')
@@ -151,7 +151,7 @@ const promote = acting('promote', 'End a rollout at once with the candidate for 
   .action(carryOut('promote'));
 const abort = acting('abort', 'Kill switch: everybody gets the baseline again, at once.')
   .argument('<id>')
-  .option(...reasonOption, 'Aborted.')
+  .option(...reasonOption, usualReason.abort)
   .action(carryOut('abort'));
 
 export const rolloutsCommand = (): Command =>
