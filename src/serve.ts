@@ -32,6 +32,7 @@ import { makeFirstKey } from './gateway/first-key.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { createKeyRing, type KeyRing } from './gateway/keys.ts';
 import { type LastKnown, openLastKnown } from './gateway/last-known.ts';
+import { createLoading } from './gateway/loading.ts';
 import { createMetrics } from './gateway/metrics.ts';
 import { openPort, type Port } from './gateway/port.ts';
 import { createSignalLimits } from './gateway/signal-limits.ts';
@@ -312,6 +313,7 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
     metrics,
     log,
     uploads,
+    loading: createLoading(engine),
     releases: createReadyReleases({
       read: (agent, name) => readRelease(reached(ground.opening.store), { agent, name }),
       prepare: async ({ upstream, model, checkpoint }) => {

@@ -84,9 +84,10 @@ export function createGateway(
       const evaluation = asked === null ? null : await addressed(asked, key, given.releases);
       const visit = { path, request, response, key, claim, errors, evaluation };
       const endpoint = endpoints[path.route];
-      if (endpoint !== undefined && request.method === 'POST')
-        callModel(parts, endpoint, visit, await readBody(request, response, maxBody, claim));
-      else await serveOther(visit);
+      if (endpoint !== undefined && request.method === 'POST') {
+        const loading = callModel(parts, endpoint, visit, await readBody(request, response, maxBody, claim));
+        if (loading !== undefined) await loading;
+      } else await serveOther(visit);
     } catch (error) {
       claim?.leave();
       refuse(response, errors, error);
