@@ -25,6 +25,10 @@ export const commands: Readonly<Record<string, Listed>> = {
     async () => (await import('./train/command.ts')).trainCommand(),
   ],
   runs: ['Training runs: look, pause, stop, resume.', async () => (await import('./train/command.ts')).runsCommand()],
+  evaluate: [
+    'Judge a release by playing a suite with it and with another.',
+    async () => (await import('./evaluate-command.ts')).evaluateCommand(),
+  ],
   reports: ['Evaluations and their verdicts.', async () => (await import('./evaluate/command.ts')).reportsCommand()],
   releases: ['What can answer traffic.', async () => (await import('./deploy/releases-command.ts')).releasesCommand()],
   rollouts: [
