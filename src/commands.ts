@@ -30,12 +30,12 @@ export const commands: Readonly<Record<string, Listed>> = {
   ],
   runs: ['Training runs: look, pause, stop, resume.', async () => (await import('./train/command.ts')).runsCommand()],
   reports: ['Evaluations and their verdicts.', async () => (await import('./evaluate/command.ts')).reportsCommand()],
-  releases: ['What can answer traffic.', async () => (await import('./deploy/command.ts')).releasesCommand()],
+  releases: ['What can answer traffic.', async () => (await import('./deploy/releases-command.ts')).releasesCommand()],
   rollouts: [
     'Releases on their way to the users.',
-    async () => (await import('./deploy/command.ts')).rolloutsCommand(),
+    async () => (await import('./deploy/rollouts-command.ts')).rolloutsCommand(),
   ],
-  audit: ['Who did what.', async () => (await import('./deploy/command.ts')).auditCommand()],
+  audit: ['Who did what.', async () => (await import('./deploy/audit-command.ts')).auditCommand()],
   engine: ['Serve models from this machine.', async () => (await import('./engine/command.ts')).engineCommand()],
   model: [
     'Look at, convert and make model checkpoints.',

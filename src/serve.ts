@@ -269,6 +269,7 @@ type Api = {
 function apiOn(store: Store, { config, log, adminHash, linesLost }: Ground, secret: string, recorder: Recorder): Api {
   const app = createApi({
     store,
+    config,
     secret,
     adminHash,
     recorder: () => recorder.stats(),

@@ -9,14 +9,14 @@ import { scopes } from '../store/keys.ts';
 
 export const maxLimit = 200;
 
-const time = z.iso.datetime().openapi({ example: '2026-01-31T14:02:11.000Z' });
+export const time = z.iso.datetime().openapi({ example: '2026-01-31T14:02:11.000Z' });
 const count = z.int().min(0);
 const data = z.record(z.string(), z.unknown());
 const personal =
   'Users are stored, and answered, as a keyed hash; ask with the id that the agent sends, or with the hash.';
 
 /** The database's text cannot hold the character NUL. */
-const text = (max: number) =>
+export const text = (max: number) =>
   z
     .string()
     .min(1)
@@ -34,7 +34,7 @@ const moment = z
   .refine((at) => at.getUTCFullYear() >= 1970 && at.getUTCFullYear() < 3000, 'a time between 1970 and 2999')
   .openapi({ type: 'string', format: 'date-time' });
 
-const limit = (fallback: number) =>
+export const limit = (fallback: number) =>
   z.coerce
     .number()
     .pipe(z.int().min(1).max(maxLimit))
