@@ -17,6 +17,10 @@ export const commands: Readonly<Record<string, Listed>> = {
     'Which users agreed that a model may learn from them.',
     async () => (await import('./collect/consent-command.ts')).consentCommand(),
   ],
+  explore: [
+    'Further answers asked for beside those users got.',
+    async () => (await import('./gateway/explore-command.ts')).exploreCommand(),
+  ],
   score: ['How good conversations were.', async () => (await import('./score/command.ts')).scoreCommand()],
   curate: ['Choose what to learn from.', async () => (await import('./curate/command.ts')).curateCommand()],
   datasets: ['What was chosen to learn from.', async () => (await import('./curate/command.ts')).datasetsCommand()],
