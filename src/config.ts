@@ -5,13 +5,12 @@
  */
 import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { tsImport } from 'tsx/esm/api';
 import { z } from 'zod';
 import { type Agent, agentSchema } from './agent.ts';
-import { misspelt, settingsFrom, unknownVariables, variableOf } from './environment.ts';
+import { engineUpstream } from './engine/open.ts';
+import { misspelt, settingsFrom, unknownVariables, type Variables, variableOf } from './environment.ts';
 import { ConfigError } from './errors.ts';
-import { makeImportable } from './importable.ts';
+import { importUserModule } from './user-module.ts';
 
 const name = z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/, 'lower-case letters, digits and _ . - only, at most 63');
 const baseUrl = z
@@ -19,9 +18,6 @@ const baseUrl = z
   .transform((url) => url.replace(/\/+$/, ''));
 /** What a number counts, for docs/settings.md. */
 const counted = (unit: string) => ({ unit });
-
-/** Name of the upstream that is Pawl's own engine. */
-export const engineUpstream = 'engine';
 
 const upstream = z.strictObject({
   baseUrl: baseUrl.describe('Address of an OpenAI-compatible server, up to and including /v1.'),
@@ -69,6 +65,13 @@ export const settingsSchema = z
       .describe(
         'What user ids are hashed with, for a new database; without it one is made. An existing database knows its own.',
       ),
+    adminToken: z
+      .string()
+      .min(32, 'at least 32 characters, e.g. of `openssl rand -base64 32`')
+      .max(512)
+      .regex(/^\S*$/, 'without spaces')
+      .optional()
+      .describe('What opens /api; without it the first start makes one and shows it once.'),
     host: z
       .string()
       .min(1)
@@ -196,7 +199,7 @@ export type Upstream = Config['upstreams'][string];
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 
-export function parseConfig(input: unknown, env: NodeJS.ProcessEnv, folder: string, file = 'the settings'): Config {
+export function parseConfig(input: unknown, env: Variables, folder: string, file = 'the settings'): Config {
   const layered = isObject(input) ? { ...input, ...settingsFrom(env) } : input;
   const parsed = settingsSchema.safeParse(layered);
   const problems = [
@@ -263,7 +266,7 @@ function realHome(home: string): string {
 /** Reads the file named by --config, else ./pawl.config.ts if it is there, else only the environment. */
 export async function loadConfig(
   options: { config?: string },
-  env = process.env,
+  env: Variables = process.env,
   folder = process.cwd(),
   warn: (message: string) => void = (message) => console.error(message),
 ): Promise<Config> {
@@ -273,11 +276,10 @@ export async function loadConfig(
     if (options.config) throw new ConfigError(`There is no settings file at ${path}.`);
     return parseConfig({}, env, folder);
   }
-  makeImportable();
-  const module: { default?: unknown } = await tsImport(pathToFileURL(path).href, import.meta.url);
-  // In a folder whose package.json does not say "type": "module", the exports arrive as CommonJS: one level deeper.
-  const settings = isObject(module.default) && 'default' in module.default ? module.default.default : module.default;
+  const { default: settings } = await importUserModule(path);
   if (settings === undefined)
     throw new ConfigError(`${path} exports no default; end it with \`export default defineConfig({ … })\`.`);
-  return parseConfig(settings, env, folder, path);
+  // What the file names lies beside it; what a variable names, where the command is called.
+  const at = env.PAWL_HOME ? { ...env, PAWL_HOME: resolve(folder, env.PAWL_HOME) } : env;
+  return parseConfig(settings, at, dirname(path), path);
 }

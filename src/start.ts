@@ -8,11 +8,11 @@ import type { Logger } from 'pino';
 import type { Agent } from './agent.ts';
 import { hashedId } from './collect/person.ts';
 import type { Recorder } from './collect/recorder.ts';
-import { agentOf, type Config, engineUpstream } from './config.ts';
-import { createRelease, serveRelease } from './deploy/reconcile.ts';
-import { type EngineProcess, startEngine } from './engine/process.ts';
+import { agentOf, type Config } from './config.ts';
+import { engineUpstream } from './engine/open.ts';
+import type { EngineProcess } from './engine/process.ts';
 import { ConfigError, StoreError } from './errors.ts';
-import { type Door, ensureLoaded, type LoopSettings, type World } from './loop.ts';
+import type { Door, LoopSettings, World } from './loop.ts';
 import { type LoopTurn, summaryOf } from './loop-turn.ts';
 import { type ServeOptions, type Serving, serve } from './serve.ts';
 import { giveConsent, withdrawConsent } from './store/consents.ts';
@@ -43,36 +43,27 @@ export type Started = {
 };
 
 export async function startAll(config: Config, log: Logger, options: ServeOptions): Promise<Started> {
-  const engine = await startEngine({ log: (line) => log.warn(line) });
+  const serving = await serve(config, log, options);
   try {
-    const upstreams = { ...config.upstreams, [engineUpstream]: { ...upstreamDefaults, baseUrl: `${engine.url}/v1` } };
-    const serving = await serve({ ...config, upstreams }, log, options);
-    try {
-      for (const problem of serving.problems()) options.say?.(problem);
-      await serving.database;
-      const world = await openWorld(config, serving);
-      await openDoors(serving.store, agentOf(config).name, engine, world);
-      const close = async () => {
-        await serving.close();
-        await engine.close();
-      };
-      return { serving, engine, world, close };
-    } catch (error) {
-      await serving.close();
-      throw error;
-    }
+    for (const problem of serving.problems()) options.say?.(problem);
+    await serving.database;
+    const engine = await serving.engine.process();
+    const world = await openWorld(config, serving);
+    await openDoors(serving, agentOf(config).name);
+    return { serving, engine, world, close: () => serving.close() };
   } catch (error) {
-    await engine.close();
+    await serving.close();
     throw error;
   }
 }
 
-const upstreamDefaults = { models: [], defaults: {}, silenceSeconds: 120 };
+/** Not in the package: the demo is a clone's. */
+const demo = '../examples/support-desk/';
 
 async function openWorld(config: Config, { store, url }: Serving): Promise<World> {
   const agent = agentOf(config);
-  const { sendCustomers } = await import('../examples/support-desk/customers.ts');
-  const { readGolden } = await import('../examples/support-desk/golden.ts');
+  const { sendCustomers } = await import(`${demo}customers.ts`);
+  const { readGolden } = await import(`${demo}golden.ts`);
   const secret = await installationSecret(store, config.home, { given: config.secret });
   const door: Door = {
     url,
@@ -94,19 +85,8 @@ async function customersKey(store: Store, agent: string): Promise<string> {
   return (await createKey(store, { agent, name, scopes: ['call', 'feedback', 'outcomes'] })).token;
 }
 
-/** The base model serves first; whatever is in play is loaded. */
-async function openDoors(store: Store, agent: string, { engine }: EngineProcess, world: World): Promise<void> {
-  const now = Date.now();
-  if ((await servingRelease(store, agent)) === null) {
-    const base = {
-      agent,
-      name: `${agent}-0`,
-      upstream: engineUpstream,
-      model: `${agent}-0`,
-      checkpoint: world.train.base ?? null,
-    };
-    await serveRelease(store, await createRelease(store, base, 'pawl', now), 'pawl', now);
-  }
+/** Whatever is in play is loaded. */
+async function openDoors({ store, engine }: Serving, agent: string): Promise<void> {
   const open = await listRollouts(store, { agent, open: true });
   const inPlay = [
     await servingRelease(store, agent),
@@ -114,7 +94,7 @@ async function openDoors(store: Store, agent: string, { engine }: EngineProcess,
   ];
   for (const release of inPlay)
     if (release?.upstream === engineUpstream && release.checkpoint !== null)
-      await ensureLoaded(engine, release.model, release.checkpoint);
+      await engine.ready({ model: release.model, checkpoint: release.checkpoint });
 }
 
 /** Waits until the database has all that was recorded; a database that takes nothing for minutes ends the wait. */

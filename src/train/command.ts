@@ -11,7 +11,7 @@ import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withHom
 import { agentOf } from '../config.ts';
 import { datasetOfFile, datasetReader } from '../curate/read.ts';
 import type { Engine } from '../engine/engine.ts';
-import { createOnnxEngine } from '../engine/onnx/engine.ts';
+import { openEngine } from '../engine/open.ts';
 import { ConfigError, RequestError } from '../errors.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import { plain, table } from '../terminal.ts';
@@ -138,7 +138,7 @@ async function begin(options: TrainOptions, opened: Opened): Promise<void> {
   }
   const settings = wholeSettings(parsed(runSettings, { ...given, ...unused, recipe }));
   const base = resolve(options.base);
-  const engine = createOnnxEngine();
+  const engine = await openEngine(config.engine);
   try {
     const { parameters, vocabulary, context } = await engine.load('estimate', base);
     const tokensPerSecondHere = await measureRate(engine, 'estimate', vocabulary, Math.min(128, context));
@@ -345,9 +345,15 @@ export function runsCommand(): Command {
         const { config, store, terminal } = opened;
         const runs = postgresRunStore(store);
         const run = await needRun(runs, id);
-        const engine = createOnnxEngine();
+        const engine = await openEngine(config.engine);
         try {
-          const plan = await planRun(settingsOf(run), run, engine, datasetReader(store, config.home));
+          const plan = await planRun(
+            settingsOf(run),
+            run,
+            engine,
+            datasetReader(store, config.home),
+            agentOf(config, run.agent),
+          );
           await follow(id, runs, { engine, plan, opened }, process.stdout);
           await conclude(id, runs, (line) => terminal.write(line));
         } finally {

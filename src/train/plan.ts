@@ -5,9 +5,8 @@
  * run, in whatever process, builds the same stages. Files from outside are parsed here, line by line, and refused with their line number.
  */
 import { createReadStream } from 'node:fs';
-import { isAbsolute, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
-import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import type { DatasetReader } from '../curate/read.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -16,6 +15,7 @@ import { loadChatCodec } from '../simulate/chat-codec.ts';
 import type { ChatCodec } from '../simulate/engine-player.ts';
 import { type Environment, makeTasks } from '../simulate/environment.ts';
 import type { Message } from '../simulate/message.ts';
+import { importUserModule } from '../user-module.ts';
 import { turnCredit } from './advantage.ts';
 import { type Advice, adviseRecipe } from './advise.ts';
 import { dpoDefaults, type Pair } from './dpo.ts';
@@ -202,7 +202,7 @@ export async function adviseFor(settings: Omit<RunSettings, 'recipe'>, readDatas
 /** What a module of the user's exports under a name; it is code they chose to run. */
 async function exported(reference: string): Promise<{ name: string; value: unknown; all: string }> {
   const [path, name = 'default'] = reference.split('#');
-  const module: Record<string, unknown> = await import(pathToFileURL(isAbsolute(path!) ? path! : resolve(path!)).href);
+  const module = await importUserModule(resolve(path!));
   return { name, value: module[name], all: Object.keys(module).join(', ') };
 }
 
