@@ -21,10 +21,13 @@ export const commands: Readonly<Record<string, Listed>> = {
   curate: ['Choose what to learn from.', async () => (await import('./curate/command.ts')).curateCommand()],
   datasets: ['What was chosen to learn from.', async () => (await import('./curate/command.ts')).datasetsCommand()],
   train: [
-    'Train a model: practise in an environment, or learn from examples and pairs.',
+    'Train a model: learn from what was curated, or practise in an environment.',
     async () => (await import('./train/command.ts')).trainCommand(),
   ],
-  runs: ['Training runs: look, pause, stop, resume.', async () => (await import('./train/command.ts')).runsCommand()],
+  runs: [
+    'Training runs: look, pause, stop, resume.',
+    async () => (await import('./train/runs-command.ts')).runsCommand(),
+  ],
   reports: ['Evaluations and their verdicts.', async () => (await import('./evaluate/command.ts')).reportsCommand()],
   releases: ['What can answer traffic.', async () => (await import('./deploy/command.ts')).releasesCommand()],
   rollouts: [
