@@ -25,10 +25,13 @@ export const commands: Readonly<Record<string, Listed>> = {
   curate: ['Choose what to learn from.', async () => (await import('./curate/command.ts')).curateCommand()],
   datasets: ['What was chosen to learn from.', async () => (await import('./curate/command.ts')).datasetsCommand()],
   train: [
-    'Train a model: practise in an environment, or learn from examples and pairs.',
+    'Train a model: learn from what was curated, or practise in an environment.',
     async () => (await import('./train/command.ts')).trainCommand(),
   ],
-  runs: ['Training runs: look, pause, stop, resume.', async () => (await import('./train/command.ts')).runsCommand()],
+  runs: [
+    'Training runs: look, pause, stop, resume.',
+    async () => (await import('./train/runs-command.ts')).runsCommand(),
+  ],
   evaluate: [
     'Judge a release by playing a suite with it and with another.',
     async () => (await import('./evaluate-command.ts')).evaluateCommand(),
