@@ -21,17 +21,20 @@ function write(files: Readonly<Record<string, string>>): string {
   return join(folder, Object.keys(files)[0]!);
 }
 
-test.each(['module', 'commonjs', null])('what a file imports from pawl is this installation (type: %s)', async (type) => {
-  const path = write({
-    'pawl.config.ts': `
+test.each(['module', 'commonjs', null])(
+  'what a file imports from pawl is this installation (type: %s)',
+  async (type) => {
+    const path = write({
+      'pawl.config.ts': `
       import { weighted, type Scorer } from 'pawl';
       import { createOnnxEngine } from 'pawl/engine';
       const scorer: Scorer | null = null;
       export default { weighted, createOnnxEngine, scorer };`,
-    ...(type === null ? {} : { 'package.json': JSON.stringify({ type }) }),
-  });
-  expect(await importUserModule(path)).toMatchObject({ default: { weighted, createOnnxEngine, scorer: null } });
-});
+      ...(type === null ? {} : { 'package.json': JSON.stringify({ type }) }),
+    });
+    expect(await importUserModule(path)).toMatchObject({ default: { weighted, createOnnxEngine, scorer: null } });
+  },
+);
 
 test('a file may import others, data and packages, wait, and know where it is', async () => {
   const path = write({
@@ -95,5 +98,7 @@ test('says which file is wrong and where', async () => {
     /pawl\.config\.ts cannot be loaded: A reward spec needs at least one part.*reward\.ts:3:/s,
   );
   const missing = write({ 'desk.ts': `import './absent.ts';` });
-  await expect(importUserModule(missing)).rejects.toThrow(/desk\.ts cannot be loaded: Cannot find module '\.\/absent\.ts'/);
+  await expect(importUserModule(missing)).rejects.toThrow(
+    /desk\.ts cannot be loaded: Cannot find module '\.\/absent\.ts'/,
+  );
 });
