@@ -125,12 +125,13 @@ export async function keepThread(options: ThreadOptions): Promise<Thread> {
     if (before === 'ready' || before === 'begun') restarts++;
     options.warn({ err: cause }, `The recorder stopped (${String(cause)}); it is started again.`);
     takeOver();
-    if (before === 'ready') load();
-    else {
-      // One that never came to be ready may not be able to.
-      setTimeout(load, waitMs).unref();
-      waitMs = Math.min(LONGEST_WAIT_MS, waitMs * 2);
+    if (before === 'ready') {
+      if (current === null) load(); // else when that one is ready, and has what the processor gives
+      return;
     }
+    // One that never came to be ready may not be able to.
+    setTimeout(load, waitMs).unref();
+    waitMs = Math.min(LONGEST_WAIT_MS, waitMs * 2);
   }
 
   const live = (): Worker | null => (current?.state === 'ready' ? current.worker : null);

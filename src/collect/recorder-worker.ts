@@ -28,6 +28,7 @@ import type { OpenSink, Sink } from './sink.ts';
 import { createThreader, type ThreadPoint } from './thread.ts';
 import type { Turn } from './turn.ts';
 import { uuidv7 } from './uuid.ts';
+import { warmUp } from './warm-up.ts';
 import { createYielding } from './yielding.ts';
 
 /** How long the event loop may be held by parsing before disk and database get their turn. */
@@ -56,6 +57,7 @@ const post = (message: FromWorker) => port.postMessage(message);
 
 // One that cannot be loaded is tried again, and said, when it is opened.
 await import(options.sinkModule).catch(() => {});
+warmUp();
 post({ kind: 'loaded' });
 const told = await new Promise<ToWorker>((resolve) => port.once('message', resolve));
 const threads = told.kind === 'begin' ? told.threads : null;
