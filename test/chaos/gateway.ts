@@ -20,9 +20,9 @@ const endLimitMs = 60_000;
 const answerLimitMs = 30_000;
 /** A database further behind than this does not take what comes in. */
 const lateMs = 2_000;
-/** Time between two looks at the recorder's queue; further apart where it turns out to be that slow. */
-const closeMs = 50;
-const farMs = 500;
+/** Time between two looks at the recorder's queue, and after how long it is twice, three times that: some machines are slow. */
+const lookMs = 50;
+const slowerMs = 2_000;
 
 type Health = {
   readonly recording: {
@@ -204,7 +204,7 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
       journalled + Object.values(dropped).reduce((sum, n) => sum + n, 0);
     const began = now();
     for (let before = (await scrape())?.recording; now() < began + limitMs; ) {
-      await sleep(now() < began + limitMs / 2 ? closeMs : farMs);
+      await sleep(lookMs * (1 + (now() - began) / slowerMs));
       const seen = (await scrape())?.recording;
       const same = before !== undefined && seen !== undefined && seen.restarts === before.restarts;
       if (same && done(seen) >= done(before!) + before!.queueDepth) return true;
