@@ -29,11 +29,10 @@ import { readRollout } from './store/rollouts.ts';
 import { postgresRunStore } from './store/runs.ts';
 import type { StepMetrics } from './train/metrics.ts';
 import { ownerAlive } from './train/owner.ts';
-import { type OfAgent, planRun, type RunSettings, runSettings, settingsOf, wholeSettings } from './train/plan.ts';
+import { type OfAgent, planRun, type RunSettings, settingsOf, specOf } from './train/plan.ts';
 import { exportResult, resultOf } from './train/result.ts';
 import { createRun, train } from './train/run.ts';
 import { claimRefusal, type RunRecord } from './train/run-record.ts';
-import { sftDefaults } from './train/sft.ts';
 
 /** What the loop turns on: where to practise, what to measure with, and, in a demo, who comes to talk. */
 export type World = OfAgent & {
@@ -225,24 +224,13 @@ async function planTurn(parts: LoopParts, turn: LoopTurn, id: string, begun: Run
   const read = datasetReader(store, home);
   if (begun) return { run: begun, plan: await planRun(settingsOf(begun), begun, engine, read, world) };
   const { dataset } = state.curate!;
-  let good = 0;
-  for await (const { quality } of read(dataset)) if (quality >= sftDefaults.minQuality) good++;
-  const recipe = good === 0 ? 'grpo' : 'sft-grpo';
-  const whole = wholeSettings(
-    runSettings.parse({
-      ...settings.train,
-      recipe,
-      ...(good === 0 ? {} : { dataset }),
-      ofAgent: true,
-      tasks: world.train.tasks,
-      ...(world.train.replay ? { replay: { share: world.train.replay.share } } : {}),
-      validationTasks: 0, // the golden set decides, and it decides once
-    }),
-  );
+  // The golden set decides, and it decides once.
+  const overrides = { ...settings.train, validationTasks: 0 };
   const base = state.baseline!.checkpoint;
-  const plan = await planRun(whole, { base, seed }, engine, read, world);
+  const { spec } = await specOf(world, { base, seed, dataset, overrides }, read);
+  const plan = await planRun(spec.settings, spec, engine, read, world);
   const folder = join(home, 'runs', id);
-  const fresh = { id, agent, recipe, settings: whole, base, folder, seed, budget: {} };
+  const fresh = { ...spec, id, agent, folder };
   return { plan, run: await createRun(postgresRunStore(store), fresh, plan.stages, Date.now()) };
 }
 

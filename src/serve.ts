@@ -290,6 +290,7 @@ function apiOn(
 ): Api {
   const app = createApi({
     store,
+    config,
     evaluations,
     secret,
     adminHash,
@@ -334,6 +335,8 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
     metrics,
     log,
     uploads,
+    secret,
+    store: () => (ground.connected() ? ground.opening.store : null),
     loading: createLoading(engine),
     releases: createReadyReleases({
       read: (agent, name) => readRelease(reached(ground.opening.store), { agent, name }),
@@ -369,6 +372,7 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
     async close() {
       // The last answers are out; their copies still have to reach the recorder.
       for (let waited = 0; gateway.inFlight > 0 && waited < 5_000; waited += 10) await sleep(10);
+      await gateway.close();
       await upstreams.close();
       await engine.close();
       await recorder.close();

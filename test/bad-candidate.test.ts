@@ -191,7 +191,7 @@ describe.each([
   it('is taken back by the canary when it is forced past that, and only its own users ever meet it', async () => {
     const { store } = started.serving;
     const settings = { steps: [share, 1], holdSeconds: 0, minTurns: 20, minUnits: 20, latencyRatio: 100 };
-    const start = { id, agent, candidate, report, settings, force: true, actor: 'ann' };
+    const start = { id, agent, candidate, report, settings, forced: 'To see it taken back.', actor: 'ann' };
     let rollout = await startRollout(store, start, Date.now());
     for (let i = 0; isOpen(rollout); i++) {
       await wave(`${name}-under-way-${i}-`, 100 + i);

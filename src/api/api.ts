@@ -9,25 +9,29 @@ import { bodyLimit } from 'hono/body-limit';
 import { HTTPException } from 'hono/http-exception';
 import { healthOf } from '../collect/health.ts';
 import { readableId, typedUser } from '../collect/person.ts';
-import { RequestError, StoreError } from '../errors.ts';
+import type { Config } from '../config.ts';
+import { ConflictError, NotFoundError, RequestError, StoreError } from '../errors.ts';
 import { newKey } from '../gateway/new-key.ts';
 import { revokeEverywhere, unconfirmedBy } from '../gateway/revoke.ts';
 import { giveConsent, listConsents, readConsent, withdrawConsent } from '../store/consents.ts';
 import { createKey, listKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
+import { readSiblings } from '../store/siblings.ts';
 import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
 import { version } from '../version.ts';
 import { isAdmin } from './admin.ts';
+import { createRouter, failure, json, problem, refusals, security } from './declare.ts';
 import { refuseHost, refuseOrigin } from './guard.ts';
-import { failure, json, newRoutes, problem, refusals, security } from './route.ts';
+import { deployRoutes } from './routes-deploy.ts';
 import { type EvaluateParts, evaluateRoutes } from './routes-evaluate.ts';
 import * as shape from './schema.ts';
 import { readDatabase } from './status.ts';
 import { createTurnstile } from './turnstile.ts';
-import { wireConsent, wireKey, wireSignal, wireTrajectory, wireTurn } from './wire.ts';
+import { wireConsent, wireKey, wireSibling, wireSignal, wireTrajectory, wireTurn } from './wire.ts';
 
 export type ApiParts = {
   readonly store: Store;
+  readonly config: Pick<Config, 'agents' | 'upstreams'>;
   /** What user ids are hashed with (store/secret.ts). */
   readonly secret: string;
   readonly adminHash: string;
@@ -178,7 +182,7 @@ function routesOf(parts: ApiParts) {
   const storedUser = (typed: string): string => typedUser(typed, parts.secret);
   const reading = createTurnstile(readers, waitingReaders);
 
-  const app = newRoutes();
+  const app = createRouter();
   app.use('/api/*', guard(parts));
   app.use(
     '/api/*',
@@ -207,10 +211,16 @@ function routesOf(parts: ApiParts) {
       const bounds = { agent, maxTurns: limit, maxBytes, afterTurn };
       const found = await reading(() => readTrajectory(store, readableId(id, parts.secret), bounds));
       if (found === null) return c.json(failure('not_found', `There is no trajectory ${id}.`), 404);
+      const turns = found.turns.map((turn) => turn.id);
+      const { siblings, cut } = await reading(() =>
+        readSiblings(store, { agent: found.trajectory.agent, turns, maxBytes }),
+      );
       return c.json(
         {
           trajectory: wireTrajectory(found.trajectory),
           turns: found.turns.map((turn) => wireTurn(turn, found.tooLarge.includes(turn.id))),
+          siblings: [...siblings.values()].flat().map(wireSibling),
+          siblingsCut: cut,
           signals: found.signals.map(wireSignal),
           keys: found.keys,
           signalsCut: found.signalsCut,
@@ -266,7 +276,8 @@ function routesOf(parts: ApiParts) {
         : null;
       return c.json({ version, status: healthOf(recording, parts.linesLost?.()).status, detail }, 200);
     })
-    .route('/', evaluateRoutes(parts));
+    .route('/', evaluateRoutes(parts))
+    .route('/', deployRoutes(parts));
 }
 
 /** For a typed client (`hc<Api>()`) in the dashboard. */
@@ -292,6 +303,8 @@ export function createApi(parts: ApiParts): Api {
     if (error instanceof HTTPException && error.status === 415)
       return c.json(failure('invalid_request', 'Send the body as JSON, with `content-type: application/json`.'), 415);
     if (error instanceof HTTPException) return c.json(failure('invalid_request', error.message), error.status);
+    if (error instanceof NotFoundError) return c.json(failure('not_found', error.message), 404);
+    if (error instanceof ConflictError) return c.json(failure('conflict', error.message), 409);
     if (error instanceof RequestError && error.status === 503) c.header('retry-after', '1');
     if (error instanceof RequestError) return c.json(failure(error.code, error.message), error.status as 400);
     if (error instanceof StoreError && error.retryable) {

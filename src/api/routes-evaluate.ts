@@ -6,7 +6,7 @@ import type { Job } from '../evaluate/jobs.ts';
 import { reportSchema } from '../evaluate/report.ts';
 import type { Store } from '../store/postgres.ts';
 import { listReports, readReport } from '../store/reports.ts';
-import { failure, json, newRoutes, problem, refusals, security } from './route.ts';
+import { createRouter, failure, json, problem, refusals, security } from './declare.ts';
 import { agentName, limit } from './schema.ts';
 
 export type EvaluateParts = {
@@ -105,7 +105,7 @@ const readRoute = createRoute({
 });
 
 export const evaluateRoutes = ({ store, evaluations }: EvaluateParts) =>
-  newRoutes()
+  createRouter()
     .openapi(startRoute, async (c) => {
       const { agent, ...asked } = c.req.valid('json');
       try {

@@ -61,6 +61,26 @@ export const readReport = async (store: Store, id: string): Promise<Report | nul
   return row?.body ?? null;
 };
 
+/** The newest that compares these two releases. */
+export const latestReport = async (
+  store: Store,
+  of: { readonly agent: string; readonly baseline: string; readonly candidate: string },
+): Promise<Report | null> => {
+  const row = await tables(store)
+    .selectFrom('reports')
+    .select('body')
+    .where('agent', '=', of.agent)
+    .where('baseline', '=', of.baseline)
+    .where('candidate', '=', of.candidate)
+    .orderBy('created_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+    .catch((error) => {
+      throw storeError(error, `Looking for a report on ${of.candidate}`);
+    });
+  return row?.body ?? null;
+};
+
 /** Newest first. */
 export const listReports = async (
   store: Store,

@@ -1,4 +1,4 @@
-/** What every route is declared with: how it refuses, and how a request that does not fit is answered. */
+/** What declarations of routes share: a router that says what is wrong with a request, answers as JSON, refusals. */
 import { OpenAPIHono, type z } from '@hono/zod-openapi';
 import * as shape from './schema.ts';
 
@@ -6,9 +6,11 @@ export const json = <T extends z.ZodType>(schema: T, description: string) => ({
   content: { 'application/json': { schema } },
   description,
 });
-
+export const body = <T extends z.ZodType>(schema: T, required = true) => ({
+  required,
+  content: { 'application/json': { schema } },
+});
 export const problem = (description: string) => json(shape.problemSchema, description);
-
 /** Answers that every guarded route may give. */
 export const refusals = {
   400: problem('Something in the request is not acceptable; the message names the field.'),
@@ -16,13 +18,11 @@ export const refusals = {
   403: problem('The request comes from a page of another site.'),
   503: problem('The database is away, or too many are reading; Retry-After says when to try again.'),
 };
-
 export const security = [{ admin: [] }];
 
 export const failure = (code: string, message: string) => ({ error: { message, code } });
 
-/** Routes to be mounted in api.ts, behind its guard and its limit on bodies. */
-export const newRoutes = (): OpenAPIHono =>
+export const createRouter = () =>
   new OpenAPIHono({
     defaultHook: (result, c) => {
       if (result.success) return;
