@@ -12,8 +12,9 @@ import { createRelease, reconcile, startRollout } from './deploy/reconcile.ts';
 import { isOpen, type Rollout, rolloutSettings, weightOf } from './deploy/rollout.ts';
 import { measureUsers } from './deploy/users.ts';
 import type { Engine } from './engine/engine.ts';
+import { engineContender } from './evaluate/engine-contender.ts';
+import { playMatch } from './evaluate/match.ts';
 import type { Report } from './evaluate/report.ts';
-import { evaluate } from './evaluate/run.ts';
 import { makeSuite } from './evaluate/suite.ts';
 import { type LoopState, type LoopTurn, type StageName, stageNames } from './loop-turn.ts';
 import { defaultReward } from './score/default-reward.ts';
@@ -241,15 +242,14 @@ async function examine(parts: LoopParts, { agent, number, seed, state }: LoopTur
   await ensureLoaded(engine, candidate.model, state.train!.checkpoint);
   const baseline = await readRelease(store, { agent, name: release });
   await ensureLoaded(engine, baseline!.model, base);
-  const report: Report = await evaluate({
-    agent,
-    engine,
-    environment: world.environment!,
-    suite: makeSuite('golden', world.golden()),
-    codec: await loadChatCodec(base),
-    baseline: { name: release, model: baseline!.model },
-    candidate,
-    seed,
+  const suite = makeSuite('golden', world.golden());
+  const codec = await loadChatCodec(base);
+  const on = { engine, environment: world.environment!, suite, temperature: 1 };
+  const after = engineContender(on, { ...candidate, codec });
+  const report: Report = await playMatch({
+    ...{ agent, suite, attempts: 1, seed, temperature: 1, settings: {}, candidate: after },
+    baseline: engineContender(on, { name: release, model: baseline!.model, codec }),
+    drift: () => after.driftFrom(baseline!.model, signal),
     ...(signal ? { signal } : {}),
     onProgress: (played, total) => say.progress('evaluate', played / total, `${played} of ${total} episodes`),
   });
@@ -257,8 +257,8 @@ async function examine(parts: LoopParts, { agent, number, seed, state }: LoopTur
   // One that was saved before a crash stands; what follows must be about the same.
   const { overall, verdict, reasons, id } = (await readReport(store, report.id))!;
   if (overall === null) throw new Error(`The golden set could not be played: ${reasons.join(' ')}`);
-  const { baseline: before, candidate: after, interval, p } = overall;
-  return { evaluate: { report: id, verdict, before, after, interval, p, reasons } };
+  const { baseline: before, candidate: now, interval, p } = overall;
+  return { evaluate: { report: id, verdict, before, after: now, interval, p, reasons } };
 }
 
 /** A verdict of pass starts the canary; anything else leaves the users where they are. */
