@@ -61,7 +61,10 @@ export function datasetLines(
     ...table(funnelColumns, funnelRows(dataset.funnel), terminal),
     ...((pairs.funnel[0]?.entered ?? 0) === 0
       ? []
-      : ['Votes and corrections, for pairs:', ...table(funnelColumns, funnelRows(pairs.funnel), terminal)]),
+      : [
+          'Votes, corrections and explored answers, for pairs:',
+          ...table(funnelColumns, funnelRows(pairs.funnel), terminal),
+        ]),
     ...(types.length > 0 ? [`Task types: ${types.join(', ')}`] : []),
     terminal.paint.dim(`From ${clock(new Date(dataset.since))} to ${clock(new Date(dataset.until))}`),
     terminal.paint.dim(`Settings: ${settings.join(', ')}, seed ${dataset.seed}; reward spec ${dataset.spec}`),

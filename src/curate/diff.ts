@@ -1,5 +1,6 @@
 /** How two datasets differ: which conversations only one of them has, by kind of task, and what was set or counted differently. Pure. */
 import { createHash } from 'node:crypto';
+import { z } from 'zod';
 import type { Dataset } from './dataset.ts';
 import type { Line } from './files.ts';
 
@@ -24,27 +25,26 @@ export async function contentsOf(lines: AsyncIterable<Line>): Promise<Contents> 
   return { rows, pairs };
 }
 
-type Two<T> = readonly [T, T];
-export type DatasetDiff = {
-  readonly datasets: Two<string>;
-  readonly rows: {
-    readonly onlyFirst: string[];
-    readonly onlySecond: string[];
-    readonly changed: string[];
-    readonly same: number;
-  };
-  readonly pairs: { readonly onlyFirst: number; readonly onlySecond: number; readonly same: number };
-  readonly taskTypes: Readonly<
-    Record<string, { readonly onlyFirst: number; readonly onlySecond: number; readonly both: number }>
-  >;
+const count = z.int().nonnegative();
+/** Of the first and of the second. */
+const two = <T extends z.ZodType>(of: T) => z.tuple([of, of]);
+
+export const datasetDiff = z.object({
+  datasets: two(z.string()),
+  /** Conversations by day and id. */
+  rows: z.object({
+    onlyFirst: z.array(z.string()),
+    onlySecond: z.array(z.string()),
+    changed: z.array(z.string()),
+    same: count,
+  }),
+  pairs: z.object({ onlyFirst: count, onlySecond: count, same: count }),
+  taskTypes: z.record(z.string(), z.object({ onlyFirst: count, onlySecond: count, both: count })),
   /** Those that differ. */
-  readonly settings: Readonly<Record<string, Two<unknown>>>;
-  readonly funnel: readonly {
-    readonly gate: string;
-    readonly entered: Two<number | null>;
-    readonly passed: Two<number | null>;
-  }[];
-};
+  settings: z.record(z.string(), two(z.union([z.string(), z.number(), z.null()]))),
+  funnel: z.array(z.object({ gate: z.string(), entered: two(count.nullable()), passed: two(count.nullable()) })),
+});
+export type DatasetDiff = z.infer<typeof datasetDiff>;
 
 export function diffDatasets(first: Dataset, second: Dataset, a: Contents, b: Contents): DatasetDiff {
   const onlyFirst = [...a.rows.keys()].filter((key) => !b.rows.has(key));
@@ -52,14 +52,14 @@ export function diffDatasets(first: Dataset, second: Dataset, a: Contents, b: Co
   const both = [...a.rows.keys()].filter((key) => b.rows.has(key));
   const changed = both.filter((key) => a.rows.get(key)!.hash !== b.rows.get(key)!.hash);
   const types = new Map<string, { onlyFirst: number; onlySecond: number; both: number }>();
-  const count = (taskType: string, where: 'onlyFirst' | 'onlySecond' | 'both') => {
+  const tally = (taskType: string, where: 'onlyFirst' | 'onlySecond' | 'both') => {
     const row = types.get(taskType) ?? { onlyFirst: 0, onlySecond: 0, both: 0 };
     row[where]++;
     types.set(taskType, row);
   };
-  for (const key of onlyFirst) count(a.rows.get(key)!.taskType, 'onlyFirst');
-  for (const key of onlySecond) count(b.rows.get(key)!.taskType, 'onlySecond');
-  for (const key of both) count(b.rows.get(key)!.taskType, 'both');
+  for (const key of onlyFirst) tally(a.rows.get(key)!.taskType, 'onlyFirst');
+  for (const key of onlySecond) tally(b.rows.get(key)!.taskType, 'onlySecond');
+  for (const key of both) tally(b.rows.get(key)!.taskType, 'both');
   const samePairs = [...a.pairs].filter((pair) => b.pairs.has(pair)).length;
   return {
     datasets: [first.id, second.id],
@@ -78,8 +78,10 @@ export function diffDatasets(first: Dataset, second: Dataset, a: Contents, b: Co
   };
 }
 
+type Value = string | number | null;
+
 /** All that was asked for, as against what came of it. */
-const asked = ({ settings, seed, spec, agent, since, until }: Dataset): Record<string, unknown> => ({
+const asked = ({ settings, seed, spec, agent, since, until }: Dataset): Record<string, Value> => ({
   ...settings,
   agent,
   'reward spec': spec,
@@ -88,7 +90,7 @@ const asked = ({ settings, seed, spec, agent, since, until }: Dataset): Record<s
   until: new Date(until).toISOString(),
 });
 
-function different(a: Record<string, unknown>, b: Record<string, unknown>): Record<string, Two<unknown>> {
+function different(a: Record<string, Value>, b: Record<string, Value>): DatasetDiff['settings'] {
   const names = [...new Set([...Object.keys(a), ...Object.keys(b)])].filter((name) => a[name] !== b[name]);
   return Object.fromEntries(names.map((name) => [name, [a[name] ?? null, b[name] ?? null]]));
 }

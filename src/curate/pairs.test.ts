@@ -7,9 +7,10 @@ import type { Turn } from '../collect/turn.ts';
 import { feedback } from '../score/feedback.ts';
 import { converse } from '../score/fixtures.ts';
 import { scoreWindow } from '../score/run.ts';
+import { toolUse } from '../score/tool-use.ts';
 import { weighted } from '../score/weighted.ts';
 import { giveConsent, withdrawConsent } from '../store/consents.ts';
-import { entry, noon } from '../store/fixtures.ts';
+import { entry, noon, sibling } from '../store/fixtures.ts';
 import type { Store } from '../store/postgres.ts';
 import { writeEntries } from '../store/record.ts';
 import { withStore } from '../store/test-store.ts';
@@ -127,6 +128,54 @@ test('masks are filled alike in the question and both answers, and the file keep
   const text = readFileSync(datasetFile(home, dataset.id), 'utf8');
   expect(text).toContain('[email]');
   expect(text).not.toMatch(/"(ann|bob|expert)"/);
+});
+
+test('answers that were asked for beside a turn are told apart by the reward, and pairs keep their group', async () => {
+  const other = await withStore();
+  const otherHome = join(home, 'other');
+  await giveConsent(other, 'desk', 'ann', new Date(noon - 1000));
+  const [asked] = converse('Where is order 7?', [{ say: [['get_order', '{"id":"7"}']] }], {
+    trajectory: 'explored',
+    user: 'ann',
+  });
+  const call = (args: string) => [
+    {
+      index: 0,
+      message: {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'c', type: 'function', function: { name: 'get_order', arguments: args } }],
+      },
+      finishReason: 'tool_calls',
+    },
+  ];
+  const unasked = converse('Hm?', [{ say: 'Yes.' }], { trajectory: 'unasked', user: 'eve' })[0]!;
+  await writeEntries(other, [
+    { kind: 'turn', turn: asked! },
+    { kind: 'turn', turn: unasked },
+    { kind: 'sibling', sibling: sibling(asked!, { choices: call('{"id":7}') }) },
+    { kind: 'sibling', sibling: sibling(asked!) }, // words, which the reward has no part for
+    { kind: 'sibling', sibling: sibling(unasked) },
+  ]);
+  const spec = weighted({ tools: [1, toolUse()] });
+  const scored = { ...window, spec };
+  expect(await scoreWindow(other, scored)).toMatchObject({ scored: 2, answers: 5 });
+  expect(await scoreWindow(other, scored)).toMatchObject({ unchanged: 2, answers: 0 });
+  const found = await curateWindow(other, otherHome, { ...scored, settings });
+  expect(found.pairs).toMatchObject({ rows: 1, sources: { exploration: 1 } });
+  expect(found.pairs.funnel[0]).toMatchObject({ gate: 'consent', entered: 5, passed: 3, left: { 'not given': 2 } });
+  expect(found.pairs.funnel[4]).toMatchObject({ gate: 'comparison', entered: 3, passed: 2 });
+  const pairs = [];
+  for await (const pair of datasetReader(other, otherHome).pairs(found.id)) pairs.push(pair);
+  expect(pairs).toMatchObject([
+    {
+      source: 'exploration',
+      gap: 1,
+      group: expect.stringMatching(/^[0-9a-f]{32}$/),
+      chosen: { tool_calls: [{ function: { arguments: '{"id":7}' } }] },
+      rejected: { tool_calls: [{ function: { arguments: '{"id":"7"}' } }] },
+    },
+  ]);
 });
 
 test('every conversation of a pair is in the lineage, good or not', async () => {

@@ -84,7 +84,7 @@ async function select<T>(
     await spool.drop();
     throw error;
   });
-  const search = searchPairs(store, agent, set, spool);
+  const search = searchPairs(store, { agent, spec: spec.version, settings: set, spool });
   try {
     // Every origin is looked at, so that the funnel also says what the guard kept out.
     for (const origin of origins as readonly Origin[])

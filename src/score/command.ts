@@ -50,11 +50,12 @@ const run = withConfigOption(new Command('run'))
         );
         return;
       }
-      const { trajectories, scored, rescored, unchanged, unmeasured, tooLong, tooLarge, broken } = counts;
+      const { trajectories, scored, rescored, unchanged, unmeasured, tooLong, tooLarge, broken, answers } = counts;
       const also = [
         `${unmeasured} with nothing to measure`,
         ...(tooLong > 0 ? [`${tooLong} too long`] : []),
         ...(tooLarge > 0 ? [`${tooLarge} too large to read`] : []),
+        ...(answers > 0 ? [`${answers} single answers where a turn was explored`] : []),
         ...(broken > 0 ? [`for ${broken} a scorer failed and will be asked again by the next run`] : []),
       ];
       terminal.write(
