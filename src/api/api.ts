@@ -23,6 +23,7 @@ import { isAdmin } from './admin.ts';
 import { createRouter, failure, json, problem, refusals, security } from './declare.ts';
 import { refuseHost, refuseOrigin } from './guard.ts';
 import { deployRoutes } from './routes-deploy.ts';
+import { type EvaluateParts, evaluateRoutes } from './routes-evaluate.ts';
 import * as shape from './schema.ts';
 import { readDatabase } from './status.ts';
 import { createTurnstile } from './turnstile.ts';
@@ -39,6 +40,7 @@ export type ApiParts = {
   readonly linesLost?: () => number;
   /** Names by which this server may be addressed besides localhost and IP addresses; `*` is any. */
   readonly hosts?: readonly string[];
+  readonly evaluations?: EvaluateParts['evaluations'];
   /** Told of errors that are nobody's fault but Pawl's. */
   readonly onError?: (error: unknown) => void;
 };
@@ -274,6 +276,7 @@ function routesOf(parts: ApiParts) {
         : null;
       return c.json({ version, status: healthOf(recording, parts.linesLost?.()).status, detail }, 200);
     })
+    .route('/', evaluateRoutes(parts))
     .route('/', deployRoutes(parts));
 }
 
