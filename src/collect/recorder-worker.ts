@@ -56,8 +56,9 @@ const port = parentPort;
 if (port === null) throw new Error('recorder-worker.ts runs as a worker thread of recorder.ts, not by itself.');
 const post = (message: FromWorker) => port.postMessage(message);
 
+const loadSink = () => (options.sinkModule === null ? import('../store/sink.ts') : import(options.sinkModule));
 // One that cannot be loaded is tried again, and said, when it is opened.
-await import(options.sinkModule).catch(() => {});
+await loadSink().catch(() => {});
 warmUp();
 post({ kind: 'loaded' });
 const told = await new Promise<ToWorker>((resolve) => port.once('message', resolve));
@@ -224,9 +225,7 @@ async function signal(raw: SignalEntry): Promise<'journalled' | 'full' | 'failed
 }
 
 async function openSink(): Promise<Sink> {
-  const module: { openSink: OpenSink } = await (options.sinkModule === null
-    ? import('../store/sink.ts')
-    : import(options.sinkModule));
+  const module: { openSink: OpenSink } = await loadSink();
   const sink = await module.openSink({ home: options.home, databaseUrl: options.databaseUrl });
   try {
     const known = (await sink.threads?.(Date.now() - THREAD_MEMORY_MS)) ?? [];
