@@ -6,11 +6,11 @@
  */
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
+import { encodeLine, readLine } from '../store/line.ts';
 import { type Exchange, exchangeBytes, unpackExchanges } from './exchange.ts';
 import { type Appended, type Journal, openJournal } from './journal.ts';
 import { scanRecords } from './journal-record.ts';
 import { packThreads, unpackThreads } from './known-threads.ts';
-import { encodeLine, readLine } from './line.ts';
 import { makeAttachment, makeSignal, makeTurn } from './make-turn.ts';
 import { startPump } from './pump.ts';
 import {
