@@ -12,8 +12,9 @@ import { createRelease, reconcile, startRollout } from './deploy/reconcile.ts';
 import { isOpen, type Rollout, rolloutSettings, weightOf } from './deploy/rollout.ts';
 import { measureUsers } from './deploy/users.ts';
 import type { Engine } from './engine/engine.ts';
+import { engineContender } from './evaluate/engine-contender.ts';
+import { playMatch } from './evaluate/match.ts';
 import type { Report } from './evaluate/report.ts';
-import { evaluate } from './evaluate/run.ts';
 import { makeSuite } from './evaluate/suite.ts';
 import { type LoopState, type LoopTurn, type StageName, stageNames } from './loop-turn.ts';
 import { defaultReward } from './score/default-reward.ts';
@@ -28,11 +29,10 @@ import { readRollout } from './store/rollouts.ts';
 import { postgresRunStore } from './store/runs.ts';
 import type { StepMetrics } from './train/metrics.ts';
 import { ownerAlive } from './train/owner.ts';
-import { type OfAgent, planRun, type RunSettings, runSettings, settingsOf, wholeSettings } from './train/plan.ts';
+import { type OfAgent, planRun, type RunSettings, settingsOf, specOf } from './train/plan.ts';
 import { exportResult, resultOf } from './train/result.ts';
 import { createRun, train } from './train/run.ts';
 import { claimRefusal, type RunRecord } from './train/run-record.ts';
-import { sftDefaults } from './train/sft.ts';
 
 /** What the loop turns on: where to practise, what to measure with, and, in a demo, who comes to talk. */
 export type World = OfAgent & {
@@ -224,24 +224,13 @@ async function planTurn(parts: LoopParts, turn: LoopTurn, id: string, begun: Run
   const read = datasetReader(store, home);
   if (begun) return { run: begun, plan: await planRun(settingsOf(begun), begun, engine, read, world) };
   const { dataset } = state.curate!;
-  let good = 0;
-  for await (const { quality } of read(dataset)) if (quality >= sftDefaults.minQuality) good++;
-  const recipe = good === 0 ? 'grpo' : 'sft-grpo';
-  const whole = wholeSettings(
-    runSettings.parse({
-      ...settings.train,
-      recipe,
-      ...(good === 0 ? {} : { dataset }),
-      ofAgent: true,
-      tasks: world.train.tasks,
-      ...(world.train.replay ? { replay: { share: world.train.replay.share } } : {}),
-      validationTasks: 0, // the golden set decides, and it decides once
-    }),
-  );
+  // The golden set decides, and it decides once.
+  const overrides = { ...settings.train, validationTasks: 0 };
   const base = state.baseline!.checkpoint;
-  const plan = await planRun(whole, { base, seed }, engine, read, world);
+  const { spec } = await specOf(world, { base, seed, dataset, overrides }, read);
+  const plan = await planRun(spec.settings, spec, engine, read, world);
   const folder = join(home, 'runs', id);
-  const fresh = { id, agent, recipe, settings: whole, base, folder, seed, budget: {} };
+  const fresh = { ...spec, id, agent, folder };
   return { plan, run: await createRun(postgresRunStore(store), fresh, plan.stages, Date.now()) };
 }
 
@@ -253,15 +242,14 @@ async function examine(parts: LoopParts, { agent, number, seed, state }: LoopTur
   await ensureLoaded(engine, candidate.model, state.train!.checkpoint);
   const baseline = await readRelease(store, { agent, name: release });
   await ensureLoaded(engine, baseline!.model, base);
-  const report: Report = await evaluate({
-    agent,
-    engine,
-    environment: world.environment!,
-    suite: makeSuite('golden', world.golden()),
-    codec: await loadChatCodec(base),
-    baseline: { name: release, model: baseline!.model },
-    candidate,
-    seed,
+  const suite = makeSuite('golden', world.golden());
+  const codec = await loadChatCodec(base);
+  const on = { engine, environment: world.environment!, suite, temperature: 1 };
+  const after = engineContender(on, { ...candidate, codec });
+  const report: Report = await playMatch({
+    ...{ agent, suite, attempts: 1, seed, temperature: 1, settings: {}, candidate: after },
+    baseline: engineContender(on, { name: release, model: baseline!.model, codec }),
+    drift: () => after.driftFrom(baseline!.model, signal),
     ...(signal ? { signal } : {}),
     onProgress: (played, total) => say.progress('evaluate', played / total, `${played} of ${total} episodes`),
   });
@@ -269,8 +257,8 @@ async function examine(parts: LoopParts, { agent, number, seed, state }: LoopTur
   // One that was saved before a crash stands; what follows must be about the same.
   const { overall, verdict, reasons, id } = (await readReport(store, report.id))!;
   if (overall === null) throw new Error(`The golden set could not be played: ${reasons.join(' ')}`);
-  const { baseline: before, candidate: after, interval, p } = overall;
-  return { evaluate: { report: id, verdict, before, after, interval, p, reasons } };
+  const { baseline: before, candidate: now, interval, p } = overall;
+  return { evaluate: { report: id, verdict, before, after: now, interval, p, reasons } };
 }
 
 /** A verdict of pass starts the canary; anything else leaves the users where they are. */

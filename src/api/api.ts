@@ -16,16 +16,18 @@ import { revokeEverywhere, unconfirmedBy } from '../gateway/revoke.ts';
 import { giveConsent, listConsents, readConsent, withdrawConsent } from '../store/consents.ts';
 import { createKey, listKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
+import { readSiblings } from '../store/siblings.ts';
 import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
 import { version } from '../version.ts';
 import { isAdmin } from './admin.ts';
 import { createRouter, failure, json, problem, refusals, security } from './declare.ts';
 import { refuseHost, refuseOrigin } from './guard.ts';
 import { deployRoutes } from './routes-deploy.ts';
+import { type EvaluateParts, evaluateRoutes } from './routes-evaluate.ts';
 import * as shape from './schema.ts';
 import { readDatabase } from './status.ts';
 import { createTurnstile } from './turnstile.ts';
-import { wireConsent, wireKey, wireSignal, wireTrajectory, wireTurn } from './wire.ts';
+import { wireConsent, wireKey, wireSibling, wireSignal, wireTrajectory, wireTurn } from './wire.ts';
 
 export type ApiParts = {
   readonly store: Store;
@@ -38,6 +40,7 @@ export type ApiParts = {
   readonly linesLost?: () => number;
   /** Names by which this server may be addressed besides localhost and IP addresses; `*` is any. */
   readonly hosts?: readonly string[];
+  readonly evaluations?: EvaluateParts['evaluations'];
   /** Told of errors that are nobody's fault but Pawl's. */
   readonly onError?: (error: unknown) => void;
 };
@@ -208,10 +211,16 @@ function routesOf(parts: ApiParts) {
       const bounds = { agent, maxTurns: limit, maxBytes, afterTurn };
       const found = await reading(() => readTrajectory(store, readableId(id, parts.secret), bounds));
       if (found === null) return c.json(failure('not_found', `There is no trajectory ${id}.`), 404);
+      const turns = found.turns.map((turn) => turn.id);
+      const { siblings, cut } = await reading(() =>
+        readSiblings(store, { agent: found.trajectory.agent, turns, maxBytes }),
+      );
       return c.json(
         {
           trajectory: wireTrajectory(found.trajectory),
           turns: found.turns.map((turn) => wireTurn(turn, found.tooLarge.includes(turn.id))),
+          siblings: [...siblings.values()].flat().map(wireSibling),
+          siblingsCut: cut,
           signals: found.signals.map(wireSignal),
           keys: found.keys,
           signalsCut: found.signalsCut,
@@ -267,6 +276,7 @@ function routesOf(parts: ApiParts) {
         : null;
       return c.json({ version, status: healthOf(recording, parts.linesLost?.()).status, detail }, 200);
     })
+    .route('/', evaluateRoutes(parts))
     .route('/', deployRoutes(parts));
 }
 

@@ -117,6 +117,27 @@ export const turnSchema = z
   })
   .openapi('Turn', { description: 'One model call with the redacted request and the answer.' });
 
+export const siblingSchema = z
+  .object({
+    id: z.string(),
+    parent: z.string().openapi({ description: 'Id of the turn whose prompt it answers.' }),
+    origin: z.literal('exploration'),
+    temperature: z.number(),
+    topP: z.number().nullable().openapi({ description: 'null: as the request had it.' }),
+    startedAt: time,
+    latencyMs: z.number(),
+    upstream: z.string(),
+    release: z.string(),
+    model: z.string(),
+    choices: z.array(z.object({ index: z.int(), message: data, finishReason: z.string().nullable() })),
+    promptTokens: count.nullable(),
+    completionTokens: count.nullable(),
+    redactions: z.record(z.string(), z.int()),
+  })
+  .openapi('Sibling', {
+    description: 'Another answer to the prompt of a turn, asked for after the user had theirs and shown to nobody.',
+  });
+
 export const signalSchema = z
   .object({
     id: z.string(),
@@ -151,6 +172,8 @@ export const oneTrajectorySchema = z
   .object({
     trajectory: trajectorySchema,
     turns: z.array(turnSchema),
+    siblings: z.array(siblingSchema).openapi({ description: 'Other answers to the prompts of these turns.' }),
+    siblingsCut: z.boolean().openapi({ description: 'true: there are more than one answer holds.' }),
     signals: z.array(signalSchema),
     keys: z.array(z.string()),
     signalsCut: z.boolean().openapi({
@@ -260,6 +283,7 @@ export type TrajectoryPage = z.output<typeof trajectoryPageSchema>;
 export type TrajectoryDetail = z.output<typeof oneTrajectorySchema>;
 export type ApiTrajectory = z.output<typeof trajectorySchema>;
 export type ApiTurn = z.output<typeof turnSchema>;
+export type ApiSibling = z.output<typeof siblingSchema>;
 export type ApiSignal = z.output<typeof signalSchema>;
 export type ApiKey = z.output<typeof keySchema>;
 export type ApiConsent = z.output<typeof consentSchema>;

@@ -21,6 +21,7 @@ import {
   type WorkerData,
 } from './recorder.ts';
 import { openSegment } from './segments.ts';
+import { makeSibling, type SiblingOf } from './sibling.ts';
 import type { JournalEntry } from './signal.ts';
 import type { OpenSink, Sink } from './sink.ts';
 import { createThreader, type ThreadPoint } from './thread.ts';
@@ -145,7 +146,7 @@ function take(exchange: Exchange): void {
     if (made.tokensDropped) tokensDropped++;
     if (made.contentDropped) contentDropped++;
     unfit += made.unfit;
-    payload = encodeLine({ kind: 'turn', turn: made.turn });
+    payload = encodeLine(entryOf(made.turn, exchange.sibling));
   } catch (error) {
     // No content in the message: it has not been redacted.
     problem(`Turn ${exchange.id} could not be recorded (${error instanceof Error ? error.name : 'unknown error'}).`);
@@ -154,6 +155,9 @@ function take(exchange: Exchange): void {
   }
   void append(payload).then((result) => finish(bytes, dropReason(result)));
 }
+
+const entryOf = (turn: Turn, of: SiblingOf | undefined): JournalEntry =>
+  of === undefined ? { kind: 'turn', turn } : { kind: 'sibling', sibling: makeSibling(turn, of) };
 
 function finish(bytes: number, reason: DropReason | null): void {
   if (reason === null) journalled++;

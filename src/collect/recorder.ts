@@ -10,7 +10,7 @@ import { type Exchange, exchangeBytes, packExchanges } from './exchange.ts';
 import { keepThread, type LostReason } from './recorder-thread.ts';
 import type { JournalEntry } from './signal.ts';
 
-export type SignalEntry = Exclude<JournalEntry, { kind: 'turn' }>;
+export type SignalEntry = Extract<JournalEntry, { kind: 'signal' | 'attachment' }>;
 /** `failed`: the disk did not take it, or the worker died first. */
 export type Signalled = 'journalled' | 'full' | 'failed';
 

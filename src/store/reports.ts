@@ -19,7 +19,7 @@ type ReportTables = {
 
 const tables = (store: Store) => store.db.withTables<ReportTables>();
 
-/** Saving the same report again changes nothing: the first stands. */
+/** Saving the same report again changes nothing: the first that measured something stands. */
 export const saveReport = async (store: Store, report: Report): Promise<void> => {
   await tables(store)
     .insertInto('reports')
@@ -33,7 +33,16 @@ export const saveReport = async (store: Store, report: Report): Promise<void> =>
       body: JSON.stringify(report),
       created_at: new Date(report.createdAt),
     })
-    .onConflict((conflict) => conflict.column('id').doNothing())
+    .onConflict((conflict) =>
+      conflict
+        .column('id')
+        .doUpdateSet((row) => ({
+          verdict: row.ref('excluded.verdict'),
+          body: row.ref('excluded.body'),
+          created_at: row.ref('excluded.created_at'),
+        }))
+        .where('reports.verdict', '=', 'unmeasured'),
+    )
     .execute()
     .catch((error) => {
       throw storeError(error, `Saving report ${report.id}`);
