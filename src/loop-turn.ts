@@ -22,6 +22,8 @@ export type LoopState = {
     readonly dataset: string;
     readonly rows: number;
     readonly funnel: readonly FunnelStep[];
+    /** Why there are no rows, in sentences. */
+    readonly nothing?: string;
   };
   readonly train?: {
     readonly run: string;
