@@ -28,24 +28,17 @@ import { readRollout } from './store/rollouts.ts';
 import { postgresRunStore } from './store/runs.ts';
 import type { StepMetrics } from './train/metrics.ts';
 import { ownerAlive } from './train/owner.ts';
-import { type Practice, planRun, type RunSettings, runSettings, settingsOf, wholeSettings } from './train/plan.ts';
+import { type OfAgent, planRun, type RunSettings, runSettings, settingsOf, wholeSettings } from './train/plan.ts';
 import { exportResult, resultOf } from './train/result.ts';
 import { createRun, train } from './train/run.ts';
 import { claimRefusal, type RunRecord } from './train/run-record.ts';
 import { sftDefaults } from './train/sft.ts';
 
 /** What the loop turns on: where to practise, what to measure with, and, in a demo, who comes to talk. */
-export type World<Data = unknown, Database = unknown> = Practice<Data, Database> & {
-  /** Checkpoint that serves before any other exists. */
-  readonly base: string;
-  readonly golden: () => readonly Task<Data>[];
+export type World = OfAgent & {
+  readonly golden: () => readonly Task[];
   /** Simulated customers who talk to the agent through the gateway; without them, real traffic is waited for. */
   readonly customers: (visits: Visits) => Promise<{ conversations: number; resolved: number }>;
-};
-
-/** What a world's module exports: all of it that can be had without a gateway. */
-export type WorldModule<Data = unknown, Database = unknown> = Omit<World<Data, Database>, 'customers'> & {
-  readonly customers: (door: Door, visits: Visits) => ReturnType<World['customers']>;
 };
 
 /** How customers reach the agent, and how whoever serves them notes who agreed to training. */
@@ -82,8 +75,6 @@ export type LoopParts = {
   /** Name of the upstream that serves the engine's models. */
   readonly upstream: string;
   readonly world: World;
-  /** Where the world is from, so that another process can build what a run practises on. */
-  readonly worldModule: string;
   readonly settings: LoopSettings;
   /** Resolves once all traffic so far is in the database. */
   readonly recorded: () => Promise<void>;
@@ -228,10 +219,10 @@ async function practise(parts: LoopParts, turn: LoopTurn): Promise<LoopState> {
 
 /** The run's stages from its record, or a new record from what this turn has. */
 async function planTurn(parts: LoopParts, turn: LoopTurn, id: string, begun: RunRecord | null) {
-  const { store, home, engine, worldModule, settings } = parts;
+  const { store, home, engine, world, settings } = parts;
   const { agent, seed, state } = turn;
   const read = datasetReader(store, home);
-  if (begun) return { run: begun, plan: await planRun(settingsOf(begun), begun, engine, read) };
+  if (begun) return { run: begun, plan: await planRun(settingsOf(begun), begun, engine, read, world) };
   const { dataset } = state.curate!;
   let good = 0;
   for await (const { quality } of read(dataset)) if (quality >= sftDefaults.minQuality) good++;
@@ -241,13 +232,14 @@ async function planTurn(parts: LoopParts, turn: LoopTurn, id: string, begun: Run
       ...settings.train,
       recipe,
       ...(good === 0 ? {} : { dataset }),
-      world: worldModule,
-      replay: { share: 0.1 },
+      ofAgent: true,
+      tasks: world.train.tasks,
+      ...(world.train.replay ? { replay: { share: world.train.replay.share } } : {}),
       validationTasks: 0, // the golden set decides, and it decides once
     }),
   );
   const base = state.baseline!.checkpoint;
-  const plan = await planRun(whole, { base, seed }, engine, read);
+  const plan = await planRun(whole, { base, seed }, engine, read, world);
   const folder = join(home, 'runs', id);
   const fresh = { id, agent, recipe, settings: whole, base, folder, seed, budget: {} };
   return { plan, run: await createRun(postgresRunStore(store), fresh, plan.stages, Date.now()) };
@@ -264,7 +256,7 @@ async function examine(parts: LoopParts, { agent, number, seed, state }: LoopTur
   const report: Report = await evaluate({
     agent,
     engine,
-    environment: world.environment,
+    environment: world.environment!,
     suite: makeSuite('golden', world.golden()),
     codec: await loadChatCodec(base),
     baseline: { name: release, model: baseline!.model },

@@ -19,9 +19,12 @@ import { healthOf } from './collect/health.ts';
 import { readableId } from './collect/person.ts';
 import { type Recorder, startRecorder } from './collect/recorder.ts';
 import { startUpkeep } from './collect/upkeep.ts';
-import type { Config } from './config.ts';
+import { agentOf, type Config } from './config.ts';
+import { serveFirst } from './deploy/first-release.ts';
 import { createRoutes, type Routes, watchRoutes } from './deploy/routes.ts';
 import { watchRollouts } from './deploy/watch-rollouts.ts';
+import { type KeptEngine, keepEngine, type Placed } from './engine/keep.ts';
+import { engineUpstream } from './engine/open.ts';
 import { ConfigError, StoreError } from './errors.ts';
 import { makeFirstKey } from './gateway/first-key.ts';
 import { createGateway } from './gateway/gateway.ts';
@@ -36,6 +39,7 @@ import * as limits from './store/limits.ts';
 import { lockHome } from './store/lock.ts';
 import { type Opening, startOpening } from './store/opening.ts';
 import { openOwned, type Store } from './store/postgres.ts';
+import type { StoredRoute } from './store/rollouts.ts';
 import { postgresRunStore } from './store/runs.ts';
 import { cachedSecret, installationSecret } from './store/secret.ts';
 import { isThere } from './store/unmatched.ts';
@@ -50,6 +54,8 @@ export type Serving = {
   /** The database for those who know that it is connected; a StoreError for those who do not. */
   readonly store: Store;
   readonly recorder: Recorder;
+  /** Pawl's own engine, which starts when it is needed. */
+  readonly engine: KeptEngine;
   /** What is wrong, in words; answers go on whatever is said here. */
   problems(): string[];
   /** Answers what is in flight, writes what is recorded, stops. */
@@ -89,7 +95,12 @@ type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost'> & {
   readonly problem: () => string | null;
 };
 /** What answers agents. It needs keys, and no database. */
-type Answering = { readonly recorder: Recorder; problems(): string[]; close(): Promise<void> };
+type Answering = {
+  readonly recorder: Recorder;
+  readonly engine: KeptEngine;
+  problems(): string[];
+  close(): Promise<void>;
+};
 /** What needs the database. */
 type Standing = { readonly store: Store; close(): Promise<void> };
 
@@ -125,7 +136,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
       return { status: problems.length === 0 ? 'starting' : 'degraded', problems, version, instance };
     });
     started.port = port;
-    const adminHash = await ensureAdminToken(config.home, (token) => show('admin token', token));
+    const adminHash = await ensureAdminToken(config.home, (token) => show('admin token', token), config.adminToken);
 
     const known = openLastKnown(config.home, (message) => log.warn(message));
     const keys = createKeyRing();
@@ -166,10 +177,10 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
         throw new ConfigError(
           `The database has another secret for user ids than the copy in ${config.home}, with which this gateway began. Start it again.`,
         );
-      const { recorder } = await answering(secret);
+      const { recorder, engine } = await answering(secret);
       const answers = store.within(limits.answering);
       api = apiOn(answers, parts, secret, recorder);
-      const stands = await standOn(store, answers, parts, recorder, isClosing);
+      const stands = await standOn(store, answers, parts, recorder, engine, isClosing);
       connected = true;
       return stands;
     });
@@ -199,6 +210,9 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
       },
       get recorder() {
         return reached(live).recorder;
+      },
+      get engine() {
+        return reached(live).engine;
       },
       problems: () => live?.problems() ?? databaseProblems(parts),
       close,
@@ -271,6 +285,13 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
     log,
   });
   const upstreams = connectUpstreams(config.upstreams);
+  const engine = keepEngine({
+    settings: config.engine,
+    onStart: (url) =>
+      upstreams.add(engineUpstream, { baseUrl: `${url}/v1`, models: [], defaults: {}, silenceSeconds: 120 }),
+    log: (line) => log.warn(`engine: ${line}`),
+  });
+  engine.inPlay(placedIn(ground.known.routes));
   const metrics = createMetrics(() => recorder.stats(), linesLost);
   const uploads = createServerUploads();
   const signalLimits = createSignalLimits(async (agent, { kind, id }) =>
@@ -309,11 +330,13 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
   port.answer(listener);
   return {
     recorder,
+    engine,
     problems,
     async close() {
       // The last answers are out; their copies still have to reach the recorder.
       for (let waited = 0; gateway.inFlight > 0 && waited < 5_000; waited += 10) await sleep(10);
       await upstreams.close();
+      await engine.close();
       await recorder.close();
     },
   };
@@ -324,10 +347,11 @@ async function standOn(
   answers: Store,
   { config, log, known, keys, routes, show }: Ground,
   recorder: Recorder,
+  engine: KeptEngine,
   stopping: () => boolean,
 ): Promise<Standing> {
   await persist(log, stopping, 'the first client key cannot be made now', () =>
-    makeFirstKey(store, config.agent, (token) => show('client key', token)),
+    makeFirstKey(store, agentOf(config).name, (token) => show('client key', token)),
   );
   const keptKeys = {
     takeUsed: keys.takeUsed,
@@ -340,8 +364,12 @@ async function standOn(
     replace(news: Parameters<Routes['replace']>[0]) {
       routes.replace(news);
       known.keep({ routes: news });
+      engine.inPlay(placedIn(news));
     },
   };
+  // Without any other server, an agent's own model is what there is to answer with.
+  if (Object.keys(config.upstreams).length === 0)
+    await persist(log, stopping, 'the first releases cannot be made now', () => serveFirst(store, config.agents));
   const watches = store.within(limits.watching, 2);
   const parts = [
     await watchKeys(watches, keptKeys, log, `${hostname()}:${resolve(config.home)}`),
@@ -360,6 +388,14 @@ async function standOn(
     },
   };
 }
+
+/** What users may get from our own engine. */
+const placedIn = (routes: readonly StoredRoute[]): Placed[] =>
+  routes
+    .flatMap(({ release, open }) => (open === null ? [release] : [release, open.candidate]))
+    .flatMap(({ upstream, model, checkpoint }) =>
+      upstream === engineUpstream && checkpoint !== null ? [{ model, checkpoint }] : [],
+    );
 
 function databaseProblems({ problem, known, keys, connected }: Ground): string[] {
   if (connected()) return [];

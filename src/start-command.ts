@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { exposure } from './api/guard.ts';
 import { wholeNumber, withConfigOption, withHome } from './command.ts';
-import { loadConfig } from './config.ts';
+import { agentOf, loadConfig } from './config.ts';
 import type { UserFigures } from './deploy/users.ts';
+import { engineUpstream } from './engine/open.ts';
 import { ConfigError } from './errors.ts';
 import { openLog } from './log.ts';
 import { type LoopState, type LoopTurn, type StageName, stageNames, summaryOf } from './loop-turn.ts';
@@ -44,7 +45,7 @@ export function loopCommand(): Command {
       .option('--json', 'as JSON')
       .action((options: { config?: string; json?: boolean }) =>
         withHome(options, 'existing', async ({ store, config }) => {
-          const [turn] = await listLoopTurns(store, config.agent, 1);
+          const [turn] = await listLoopTurns(store, agentOf(config).name, 1);
           if (options.json) console.log(JSON.stringify(turn ?? null));
           else if (turn === undefined)
             console.log('No turn has begun yet; `pawl start` or `pawl loop run` begins one.');
@@ -58,7 +59,7 @@ export function loopCommand(): Command {
       .option('--json', 'one JSON object per line')
       .action((options: { config?: string; json?: boolean }) =>
         withHome(options, 'existing', async ({ store, config, terminal }) => {
-          const turns = await listLoopTurns(store, config.agent);
+          const turns = await listLoopTurns(store, agentOf(config).name);
           if (options.json) for (const turn of turns) console.log(JSON.stringify(turn));
           else if (turns.length === 0)
             console.log('No turn has begun yet; `pawl start` or `pawl loop run` begins one.');
@@ -121,17 +122,13 @@ export function deleteHome(home: string): void {
 
 async function run(options: Options): Promise<void> {
   const config = await loadConfig(options);
-  if (config.world === undefined)
-    throw new ConfigError('The loop needs a `world` in pawl.config.ts to practise in; `pawl serve` runs without one.');
   const { log, linesLost } = openLog(process.env.PAWL_LOG ?? 'error');
-  const { startAll, lastTurn, nextTurn, writeSummary, demoSettings, engineUpstream, recordedBy } = await import(
-    './start.ts'
-  );
+  const { startAll, lastTurn, nextTurn, writeSummary, demoSettings, recordedBy } = await import('./start.ts');
   const { runTurn } = await import('./loop.ts');
   const terminal = openTerminal();
   const { paint } = terminal;
-  console.log(`Pawl ${version}, agent ${config.agent}`);
-  const started = await startAll({ ...config, world: config.world }, log, {
+  console.log(`Pawl ${version}, agent ${agentOf(config).name}`);
+  const started = await startAll(config, log, {
     show: showSecret,
     say: console.log,
     linesLost,
@@ -150,9 +147,9 @@ async function run(options: Options): Promise<void> {
     console.log('\nStopping. The turn goes on from here at the next start.');
     abort.abort();
   });
-  const before = await lastTurn(serving.store, config.agent);
+  const before = await lastTurn(serving.store, agentOf(config).name);
   if (before) writeSummary(config.home, before);
-  const turn = await nextTurn(serving.store, config.agent, options.seed);
+  const turn = await nextTurn(serving.store, agentOf(config).name, options.seed);
   const begun = turn.done.length > 0 ? `, going on after ${turn.done.at(-1)}` : '';
   console.log(
     `\nTurn ${turn.number} of the loop, seed ${turn.seed}${begun}. Windows are shortened: a week in minutes.`,
@@ -166,9 +163,8 @@ async function run(options: Options): Promise<void> {
         engine: engine.engine,
         upstream: engineUpstream,
         world,
-        worldModule: config.world,
         resume: options.resume ?? false,
-        settings: demoSettings(config.loop),
+        settings: demoSettings(agentOf(config)),
         recorded: () => recordedBy(serving.recorder),
         signal: abort.signal,
         say: {
@@ -202,7 +198,7 @@ async function run(options: Options): Promise<void> {
       );
     }
     if (!options.once) {
-      console.log(`\nTraffic goes on at ${serving.url}/v1 (model ${config.agent}). Ctrl-C stops.`);
+      console.log(`\nTraffic goes on at ${serving.url}/v1 (model ${agentOf(config).name}). Ctrl-C stops.`);
       await keepTalking(started, abort.signal);
     }
   } catch (error) {

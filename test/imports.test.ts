@@ -26,7 +26,7 @@ const records = [
   'score/score.ts',
   'curate/dataset.ts',
 ];
-const forAll = ['errors.ts', 'config.ts', 'version.ts', 'terminal.ts', 'command.ts'];
+const forAll = ['errors.ts', 'config.ts', 'version.ts', 'terminal.ts', 'command.ts', 'user-module.ts'];
 
 const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter(
   (file) => file.endsWith('.ts') && file.includes('/') && !file.endsWith('.test.ts') && !file.includes('fixtures/'),

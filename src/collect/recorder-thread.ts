@@ -45,10 +45,13 @@ export async function keepThread(options: ThreadOptions): Promise<Thread> {
 
   /** Resolves once the thread can take messages. */
   function begin(): Promise<void> {
-    const started = new Worker(new URL('./recorder-boot.js', import.meta.url), {
-      workerData: options.data,
-      name: 'recorder',
-    });
+    const started = new Worker(
+      new URL(import.meta.url.endsWith('.ts') ? './recorder-boot.js' : './recorder-worker.js', import.meta.url),
+      {
+        workerData: options.data,
+        name: 'recorder',
+      },
+    );
     return new Promise((resolve, reject) => {
       let failure: unknown = null;
       let over = false;

@@ -194,7 +194,9 @@ async function signal(raw: SignalEntry): Promise<'journalled' | 'full' | 'failed
 }
 
 async function openSink(): Promise<Sink> {
-  const module = (await import(options.sinkModule)) as { openSink: OpenSink };
+  const module: { openSink: OpenSink } = await (options.sinkModule === null
+    ? import('../store/sink.ts')
+    : import(options.sinkModule));
   const sink = await module.openSink({ home: options.home, databaseUrl: options.databaseUrl });
   try {
     const known = (await sink.threads?.(Date.now() - THREAD_MEMORY_MS)) ?? [];

@@ -69,7 +69,7 @@ export type RecorderOptions = {
   /** Most bytes of journal on disk. */
   readonly journalBytes?: number;
   readonly segmentBytes?: number;
-  /** URL of a module that exports `openSink` (sink.ts). */
+  /** URL of a module that exports `openSink` (sink.ts); store/sink.ts without it. */
   readonly sinkModule?: string;
   /** How long the worker may be without a word before it is replaced. */
   readonly hangMs?: number;
@@ -83,7 +83,7 @@ export type WorkerData = {
   readonly secret: string;
   readonly journalBytes: number | null;
   readonly segmentBytes: number | null;
-  readonly sinkModule: string;
+  readonly sinkModule: string | null;
 };
 export type ToWorker =
   /** `rows`: JSON of the exchanges' rows; `bytes`: request and answer of each, in that order. */
@@ -116,7 +116,7 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
     secret: options.secret,
     journalBytes: options.journalBytes ?? null,
     segmentBytes: options.segmentBytes ?? null,
-    sinkModule: options.sinkModule ?? new URL('../store/sink.ts', import.meta.url).href,
+    sinkModule: options.sinkModule ?? null,
   };
 
   let pending: Exchange[] = []; // not handed over yet

@@ -2,6 +2,7 @@
 import { Command } from 'commander';
 import { clock } from '../collect/timeline-print.ts';
 import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { agentOf } from '../config.ts';
 import { RequestError } from '../errors.ts';
 import { defaultReward } from '../score/default-reward.ts';
 import { scoreWindow } from '../score/run.ts';
@@ -67,7 +68,7 @@ const run = withConfigOption(new Command('run'))
     withHome(options, 'existing', async ({ store, config, terminal }) => {
       const now = new Date();
       const { since = parseMoment('7d'), until = now, seed } = options;
-      const window = { agent: options.agent ?? config.agent, spec: defaultReward, since, until, now };
+      const window = { agent: options.agent ?? agentOf(config).name, spec: defaultReward, since, until, now };
       await scoreWindow(store, window);
       const dataset = await curateWindow(store, config.home, { ...window, seed, refuseEmpty: true });
       if (options.json) {

@@ -14,6 +14,14 @@ export type ExactTurn = {
   readonly logprobs?: readonly number[];
 };
 
+export type CuratedAnswer = {
+  /** Index of its message. */
+  readonly at: number;
+  readonly score: number | null;
+  /** '' where there is none. It is in `messages` too only where the agent sent it back. */
+  readonly reasoning: string;
+};
+
 export type CuratedExample = {
   /** The trajectory, and `#2`, `#3`, … for its further threads. */
   readonly id: string;
@@ -23,8 +31,8 @@ export type CuratedExample = {
   /** Up to and with the last answer. */
   readonly messages: readonly RowMessage[];
   readonly tools: readonly RowTool[];
-  /** Which messages the agent wrote, and what each was worth; other assistant messages were there before. */
-  readonly answers: readonly { readonly at: number; readonly score: number | null }[];
+  /** Which messages the agent wrote, what it thought before, and what each was worth; other assistant messages were given. */
+  readonly answers: readonly CuratedAnswer[];
   /** One per answer; null when any of them lacks its tokens, or when the words were filled and tokens cannot be. */
   readonly exact: readonly ExactTurn[] | null;
 };
@@ -43,15 +51,17 @@ const exactOf = ({ answers }: Thread): ExactTurn[] | null => {
 export function examplesOf(row: Row, seed: number): CuratedExample[] {
   const conversation = fingerprint(row);
   return row.threads.map((thread, i) => {
-    const seen = { messages: thread.messages, tools: thread.tools };
-    const filled = fill(seen, seed, conversation);
+    const reasoning = thread.answers.map((answer) => answer.reasoning ?? '');
+    const seen = { messages: thread.messages, tools: thread.tools, reasoning };
+    const { reasoning: thought, ...filled } = fill(seen, seed, conversation);
+    const asItWas = isDeepStrictEqual({ ...filled, reasoning: thought }, seen);
     return {
       id: i === 0 ? row.trajectory : `${row.trajectory}#${i + 1}`,
       taskType: row.taskType ?? 'unknown',
       quality: row.score,
       ...filled,
-      answers: thread.answers.map(({ at, score }) => ({ at, score })),
-      exact: isDeepStrictEqual(filled, seen) ? exactOf(thread) : null,
+      answers: thread.answers.map(({ at, score }, k) => ({ at, score, reasoning: thought[k]! })),
+      exact: asItWas ? exactOf(thread) : null,
     };
   });
 }

@@ -13,7 +13,7 @@ import type { Turn } from '../collect/turn.ts';
 import type { Score } from '../score/score.ts';
 import type { Standing } from '../store/consents.ts';
 import type { Settings } from './dataset.ts';
-import type { Made } from './row.ts';
+import type { Made, Thread } from './row.ts';
 
 export type Seen = {
   readonly trajectory: Trajectory;
@@ -111,7 +111,7 @@ const redaction: Gate<Whole> = {
     const { taskType, threads } = made.row;
     // What people and the model wrote; ids and token ids are ours.
     try {
-      redact([taskType, threads.map(({ messages, tools }) => ({ messages, tools }))], counts);
+      redact([taskType, threads.map(wordsOf)], counts);
     } catch (error) {
       if (error instanceof TooMuchWork) return 'too large to check';
       throw error;
@@ -120,6 +120,12 @@ const redaction: Gate<Whole> = {
     return kinds.length === 0 ? null : `still holds ${kinds.join(' and ')}`;
   },
 };
+
+const wordsOf = ({ messages, tools, answers }: Thread) => ({
+  messages,
+  tools,
+  reasoning: answers.map(({ reasoning }) => reasoning),
+});
 
 export const seenGates: readonly Gate<Seen>[] = [origin, consent, score];
 export const sizedGates: readonly Gate<Sized>[] = [size];

@@ -5,6 +5,7 @@
 import { userInfo } from 'node:os';
 import { Command } from 'commander';
 import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { agentOf } from '../config.ts';
 import { RequestError } from '../errors.ts';
 import { readAudit } from '../store/audit.ts';
 import type { Store } from '../store/postgres.ts';
@@ -66,7 +67,7 @@ export function releasesCommand(): Command {
     .option('--agent <name>', 'whose (default: the agent of the settings)')
     .action((name: string, options: CommonOptions & { agent?: string }) =>
       withHome(options, 'existing', async ({ config, store, terminal }) => {
-        const text = await cardOf(store, options.agent ?? config.agent, name);
+        const text = await cardOf(store, options.agent ?? agentOf(config).name, name);
         if (text === null) throw missing('release', name, 'releases');
         terminal.write(plain(text).trimEnd());
       }),

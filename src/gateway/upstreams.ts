@@ -14,6 +14,8 @@ type Connected = {
 
 export type Upstreams = {
   readonly names: readonly string[];
+  /** One more, which was not known at the start: Pawl's own engine. */
+  add(name: string, settings: Upstream): void;
   get(name: string): Connected;
   /** The upstreams to ask for a model, in order: the one that lists it (else the first), then its fallbacks. */
   chain(model: string): readonly string[];
@@ -26,9 +28,11 @@ const connectTo = buildConnector({ timeout: 5_000 });
 const connect: buildConnector.connector = (options, done) =>
   connectTo(options, (error, socket) => (error === null ? done(null, skipContinue(socket)) : done(error, null)));
 
-export function connectUpstreams(settings: Config['upstreams']): Upstreams {
+export function connectUpstreams(configured: Config['upstreams']): Upstreams {
   const connected = new Map<string, Connected>();
-  for (const [name, { baseUrl, key, silenceSeconds, defaults }] of Object.entries(settings)) {
+  let settings: Config['upstreams'] = {};
+  const add = (name: string, upstream: Upstream) => {
+    const { baseUrl, key, silenceSeconds, defaults } = upstream;
     const url = new URL(baseUrl);
     connected.set(name, {
       pool: new Pool(url.origin, { connections: 512, connect, keepAliveTimeout: 30_000 }),
@@ -37,10 +41,14 @@ export function connectUpstreams(settings: Config['upstreams']): Upstreams {
       silenceMs: silenceSeconds * 1000,
       defaults,
     });
-  }
-  const names = [...connected.keys()];
+    settings = { ...settings, [name]: upstream };
+  };
+  for (const [name, upstream] of Object.entries(configured)) add(name, upstream);
   return {
-    names,
+    get names() {
+      return [...connected.keys()];
+    },
+    add,
     get: (name) => connected.get(name)!,
     chain: (model) => chainFor(model, settings),
     from: (name) => (connected.has(name) ? chainFrom(name, settings) : []),

@@ -2,6 +2,7 @@
 import { Command, Option } from 'commander';
 import { type Origin, origins } from '../collect/trajectory.ts';
 import { type CommonOptions, parseMoment, withConfigOption, withHome } from '../command.ts';
+import { agentOf } from '../config.ts';
 import { RequestError } from '../errors.ts';
 import { dayOf } from '../store/partitions.ts';
 import { listScores, summariseScores } from '../store/scores.ts';
@@ -32,7 +33,7 @@ const run = withConfigOption(new Command('run'))
     withHome(options, 'existing', async ({ store, config, terminal }) => {
       const now = new Date();
       const { since = parseMoment('7d'), until = now, origin } = options;
-      const agent = options.agent ?? config.agent;
+      const agent = options.agent ?? agentOf(config).name;
       const counts = await scoreWindow(store, { agent, spec: defaultReward, since, until, origin, now });
       const days = { from: dayOf(since), to: dayOf(until) };
       const summary = await summariseScores(store, { agent, spec: defaultReward.version, ...days });

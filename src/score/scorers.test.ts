@@ -122,6 +122,16 @@ describe('tool use', () => {
   });
 });
 
+describe('a scorer that asks', () => {
+  const resolvedIn = outcome('resolved');
+  scorerConformance({
+    scorer: { name: 'judge', version: '1', score: async (seen) => resolvedIn.score(seen) },
+    gold: input([resolved({ value: 1 })]),
+    poor: input([resolved({ value: 0 })]),
+    silent: input([vote('ann', 1)]),
+  });
+});
+
 describe('fitting a schema', () => {
   const schema = {
     type: 'object',

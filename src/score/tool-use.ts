@@ -14,7 +14,7 @@ import { chatMessages } from '../collect/chat-form.ts';
 import type { Turn } from '../collect/turn.ts';
 import { isObject, type JsonObject, parseUntrusted } from '../collect/untrusted.ts';
 import { misfit } from './json-schema.ts';
-import { inOrder, mean, type Scorer, unmeasured } from './scorer.ts';
+import { type ComputingScorer, inOrder, mean, unmeasured } from './scorer.ts';
 
 type Call = { readonly id: string | null; readonly name: string | null; readonly arguments: unknown };
 type Faults = Map<string, number>;
@@ -109,7 +109,7 @@ function judge(
   return result !== null && isError(result) ? { worth: 0.5, fault: 'answered by an error' } : { worth: 1, fault: null };
 }
 
-export function toolUse(): Scorer {
+export function toolUse(): ComputingScorer {
   return {
     name: 'tool use',
     version: JSON.stringify(['tool-use', 1]),

@@ -3,7 +3,7 @@
  * RFT. What lies between, and what a method cannot do without, is decided here too, and every decision comes with its
  * sentence. Pure: the same facts, the same advice.
  */
-import type { RecipeName } from './recipes.ts';
+import type { RecipeName } from './recipe-names.ts';
 
 export type DataFacts = {
   /** Preference pairs with a gap of 0.2 or more. */

@@ -8,9 +8,10 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import type { z } from 'zod';
 import { trajectoryId } from '../collect/trajectory.ts';
 import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { agentOf } from '../config.ts';
 import { datasetOfFile, datasetReader } from '../curate/read.ts';
 import type { Engine } from '../engine/engine.ts';
-import { createOnnxEngine } from '../engine/onnx/engine.ts';
+import { openEngine } from '../engine/open.ts';
 import { ConfigError, RequestError } from '../errors.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import { plain, table } from '../terminal.ts';
@@ -18,7 +19,7 @@ import { duration, estimateCost } from './cost.ts';
 import { toJsonLine, toPrometheus } from './metrics.ts';
 import { ownerAlive } from './owner.ts';
 import { adviseFor, type Plan, planRun, runSettings, settingsOf, wholeSettings } from './plan.ts';
-import { recipeNames } from './recipes.ts';
+import { recipeNames } from './recipe-names.ts';
 import { resultOf } from './result.ts';
 import { createRun, train } from './run.ts';
 import { claimRefusal, type RunRecord, type RunStore } from './run-record.ts';
@@ -137,7 +138,7 @@ async function begin(options: TrainOptions, opened: Opened): Promise<void> {
   }
   const settings = wholeSettings(parsed(runSettings, { ...given, ...unused, recipe }));
   const base = resolve(options.base);
-  const engine = createOnnxEngine();
+  const engine = await openEngine(config.engine);
   try {
     const { parameters, vocabulary, context } = await engine.load('estimate', base);
     const tokensPerSecondHere = await measureRate(engine, 'estimate', vocabulary, Math.min(128, context));
@@ -157,7 +158,7 @@ async function begin(options: TrainOptions, opened: Opened): Promise<void> {
     });
     await createRun(
       runs,
-      { id, agent: config.agent, recipe, settings, base, folder, seed: options.seed, budget },
+      { id, agent: agentOf(config).name, recipe, settings, base, folder, seed: options.seed, budget },
       plan.stages,
       Date.now(),
     );
@@ -344,9 +345,15 @@ export function runsCommand(): Command {
         const { config, store, terminal } = opened;
         const runs = postgresRunStore(store);
         const run = await needRun(runs, id);
-        const engine = createOnnxEngine();
+        const engine = await openEngine(config.engine);
         try {
-          const plan = await planRun(settingsOf(run), run, engine, datasetReader(store, config.home));
+          const plan = await planRun(
+            settingsOf(run),
+            run,
+            engine,
+            datasetReader(store, config.home),
+            agentOf(config, run.agent),
+          );
           await follow(id, runs, { engine, plan, opened }, process.stdout);
           await conclude(id, runs, (line) => terminal.write(line));
         } finally {

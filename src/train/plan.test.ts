@@ -5,16 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { ChatCodec } from '../simulate/engine-player.ts';
 import { dpoDefaults } from './dpo.ts';
 import { grpoDefaults } from './grpo.ts';
-import {
-  adviseFor,
-  loadEnvironment,
-  loadPractice,
-  readExamples,
-  readPairs,
-  runSettings,
-  settingsOf,
-  wholeSettings,
-} from './plan.ts';
+import { adviseFor, loadEnvironment, readExamples, readPairs, runSettings, settingsOf, wholeSettings } from './plan.ts';
 import { sftDefaults } from './sft.ts';
 import { stopDefaults } from './stop.ts';
 
@@ -100,12 +91,6 @@ describe('settings', () => {
 
   it('that do not say what a run learns from are refused, with the way out', () => {
     expect(() => settingsOf({ id: 'old', settings: {} })).toThrow(/settings of run old .*`pawl runs stop old`/);
-  });
-
-  it('name a world by module and export', async () => {
-    await expect(loadPractice('examples/support-desk/desk.ts#supportDesk')).rejects.toThrow(/is no world/);
-    const { environment, practice } = await loadPractice('examples/support-desk/world.ts#deskWorld');
-    expect([environment.name, practice(3)[0]!.split]).toEqual(['support-desk', 'train']);
   });
 
   it('name an environment by module and export', async () => {

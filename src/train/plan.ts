@@ -1,31 +1,33 @@
 /**
  * From a run's settings, which are data, to its stages, which are code: the one place where either the loop or a command
  * builds them. Settings are stored whole with the run, defaults included, and refer to what is large or code: a dataset by
- * its id, a world or environment by its module, tasks and mixes by the run's seed. So whoever goes on with a run, in whatever
- * process, builds the same stages. Files from outside are parsed here, line by line, and refused with their line number.
+ * its id, an environment by its module or as the agent's own, tasks and mixes by the run's seed. So whoever goes on with a
+ * run, in whatever process, builds the same stages. Files from outside are parsed here, line by line, and refused with their line number.
  */
 import { createReadStream } from 'node:fs';
-import { isAbsolute, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
-import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import type { DatasetReader } from '../curate/read.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ConfigError } from '../errors.ts';
 import { loadChatCodec } from '../simulate/chat-codec.ts';
 import type { ChatCodec } from '../simulate/engine-player.ts';
-import { type Environment, makeTasks, type Task } from '../simulate/environment.ts';
+import { type Environment, makeTasks } from '../simulate/environment.ts';
 import type { Message } from '../simulate/message.ts';
+import { importUserModule } from '../user-module.ts';
 import { turnCredit } from './advantage.ts';
 import { type Advice, adviseRecipe } from './advise.ts';
 import { dpoDefaults, type Pair } from './dpo.ts';
 import { environmentSource, exampleFrom, measureSuccess, toolSpecs, turnsFromMessages } from './episodes.ts';
 import { grpoDefaults } from './grpo.ts';
-import { type Ingredients, type RecipeName, recipeNames, recipes } from './recipes.ts';
+import { recipeNames } from './recipe-names.ts';
+import { type Ingredients, recipes } from './recipes.ts';
 import { rftDefaults } from './rft.ts';
 import type { RunRecord } from './run-record.ts';
 import type { Schedule } from './schedule.ts';
 import { refuseIgnored } from './setting-use.ts';
+import type { TrainSettings } from './settings.ts';
 import type { Example } from './sft.ts';
 import { sftDefaults } from './sft.ts';
 import type { Stage } from './stage.ts';
@@ -35,11 +37,11 @@ const file = z.string().min(1).max(4096);
 const json = z.record(z.string(), z.json());
 
 export const runSettings = z.strictObject({
-  recipe: z.enum(recipeNames as [RecipeName, ...RecipeName[]]),
+  recipe: z.enum(recipeNames),
   /** Module of the environment, with the name of its export after '#'; without one, the default export. */
   environment: file.optional(),
-  /** Module of a world, likewise: its environment, its tasks, and the broad mix for `replay`. */
-  world: file.optional(),
+  /** Practises in the environment that the run's agent has in its file, and replays what is named there. */
+  ofAgent: z.boolean().optional(),
   /** Training and validation tasks generated from the seed. */
   tasks: z.int().min(1).max(1_000_000).default(2000),
   validationTasks: z.int().min(0).max(10_000).default(60),
@@ -49,7 +51,7 @@ export const runSettings = z.strictObject({
   dataset: z.string().min(1).max(200).optional(),
   /** JSONL: {"prompt": [messages], "chosen": [messages], "rejected": [messages], "gap": 0–1} */
   pairs: file.optional(),
-  /** The broad mix that must not be forgotten, JSONL like `examples` or else the world's, and its share of each batch. */
+  /** What must not be forgotten, JSONL like `examples` or else the agent's, and its share of each batch. */
   replay: z.strictObject({ file: file.optional(), share: z.number().gt(0).lt(1) }).optional(),
   steps: z.int().min(1).max(1_000_000).optional(),
   tasksPerStep: z.int().min(1).max(4096).optional(),
@@ -64,13 +66,11 @@ export const runSettings = z.strictObject({
 });
 export type RunSettings = z.infer<typeof runSettings>;
 
-/** What a model practises on, and what it must not forget; a world (loop.ts) is this and more. */
-export type Practice<Data = unknown, Database = unknown> = {
-  readonly environment: Environment<Data, Database>;
-  /** Tasks to practise on; they share nothing with the golden ones. */
-  readonly practice: (seed: number) => readonly Task<Data>[];
-  /** What the model must not forget. */
-  readonly broad: (codec: ChatCodec, seed: number) => readonly Example[];
+/** What a run takes from its agent's definition: code, which is not stored with it. */
+export type OfAgent = {
+  // biome-ignore lint/suspicious/noExplicitAny: whatever its tasks and database are
+  readonly environment?: Environment<any, any> | undefined;
+  readonly train: TrainSettings;
 };
 
 export type Plan = {
@@ -124,11 +124,12 @@ export async function planRun(
   run: { readonly base: string; readonly seed: number },
   engine: Engine,
   readDataset: DatasetReader,
+  agent?: OfAgent,
 ): Promise<Plan> {
   const { base, seed } = run;
   const codec = await loadChatCodec(base);
-  const practice = await practiceOf(settings);
-  const tools = practice ? toolSpecs(practice.environment.tools) : [];
+  const environment = await environmentOf(settings, agent);
+  const tools = environment ? toolSpecs(environment.tools) : [];
   const examples = [
     ...(settings.examples ? await readExamples(settings.examples, codec, tools) : []),
     ...(settings.dataset ? await datasetExamples(readDataset(settings.dataset), codec) : []),
@@ -137,15 +138,16 @@ export async function planRun(
     engine,
     base,
     seed,
-    ...(practice ? { source: environmentSource(practice.environment, practice.practice(seed), codec) } : {}),
+    ...(environment
+      ? { source: environmentSource(environment, makeTasks(environment, 'train', settings.tasks, seed), codec) }
+      : {}),
     ...(settings.examples || settings.dataset ? { examples } : {}),
     ...(settings.pairs ? { pairs: await readPairs(settings.pairs, codec, tools) } : {}),
     ...(settings.replay ? { replay: await replayOf(settings.replay) } : {}),
     settings: (settings.stages as Ingredients['settings'] | undefined) ?? stageSettings(settings),
   });
   const plan = { stages, rules: { ...settings.rules }, moneyPerHour: settings.moneyPerHour ?? 0 };
-  if (!practice || settings.validationTasks === 0) return plan;
-  const { environment } = practice;
+  if (!environment || settings.validationTasks === 0) return plan;
   const held = makeTasks(environment, 'validation', settings.validationTasks, seed);
   return {
     ...plan,
@@ -154,17 +156,20 @@ export async function planRun(
   };
 
   async function replayOf({ file: path, share }: NonNullable<RunSettings['replay']>) {
+    const kept = settings.ofAgent ? agent?.train.replay?.examples : undefined;
     if (path) return { examples: await readExamples(path, codec, tools), share };
-    if (!settings.world) throw new ConfigError('replay needs a file to replay from, or a world that has a broad mix.');
-    return { examples: practice!.broad(codec, seed), share };
+    if (typeof kept === 'string') return { examples: await readExamples(kept, codec, tools), share };
+    if (kept === undefined) throw new ConfigError('replay needs a file to replay from, or an agent that names one.');
+    const examples = kept(seed).map(({ messages, taskType = 'kept', quality = 1 }, i) =>
+      exampleFrom(codec, messages, { id: `kept-${i}`, taskType, quality }),
+    );
+    return { examples, share };
   }
 }
 
-async function practiceOf({ world, environment: reference, tasks }: RunSettings): Promise<Practice | null> {
-  if (world) return loadPractice(world);
-  if (!reference) return null;
-  const environment = await loadEnvironment(reference);
-  return { environment, practice: (seed) => makeTasks(environment, 'train', tasks, seed), broad: () => [] };
+async function environmentOf({ ofAgent, environment }: RunSettings, agent?: OfAgent) {
+  if (environment) return loadEnvironment(environment);
+  return (ofAgent && agent?.environment) || null;
 }
 
 /** Written again from its words: what was redacted has no exact tokens, and the rest must look the same. */
@@ -197,7 +202,7 @@ export async function adviseFor(settings: Omit<RunSettings, 'recipe'>, readDatas
 /** What a module of the user's exports under a name; it is code they chose to run. */
 async function exported(reference: string): Promise<{ name: string; value: unknown; all: string }> {
   const [path, name = 'default'] = reference.split('#');
-  const module: Record<string, unknown> = await import(pathToFileURL(isAbsolute(path!) ? path! : resolve(path!)).href);
+  const module = await importUserModule(resolve(path!));
   return { name, value: module[name], all: Object.keys(module).join(', ') };
 }
 
@@ -213,16 +218,6 @@ export async function loadEnvironment(reference: string): Promise<Environment<un
       `${reference} is no environment: '${name}' must be an object with name, types, tools, user and graders; the module exports ${all}.`,
     );
   return value as Environment<unknown, unknown>;
-}
-
-export async function loadPractice<P extends Practice>(reference: string): Promise<P> {
-  const { name, value, all } = await exported(reference);
-  const found = value as P | undefined;
-  if (!isEnvironment(found?.environment) || typeof found?.practice !== 'function' || typeof found.broad !== 'function')
-    throw new ConfigError(
-      `${reference} is no world: '${name}' must be an object with environment, practice and broad; the module exports ${all}.`,
-    );
-  return found;
 }
 
 const message = z.looseObject({ role: z.enum(['system', 'user', 'assistant', 'tool']), content: z.string().nullish() });

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { CuratedExample } from '../curate/examples.ts';
 import type { Engine } from '../engine/engine.ts';
 import { planRun, runSettings, wholeSettings } from './plan.ts';
-import { type RecipeName, recipeNames } from './recipes.ts';
+import { type RecipeName, recipeNames } from './recipe-names.ts';
 import { algorithmsOf, isRead, materials, readSettings } from './setting-use.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-use-'));

@@ -4,7 +4,7 @@
  * read by every run (what to practise in, how much to hold back, what an hour costs).
  */
 import { ConfigError } from '../errors.ts';
-import { type RecipeName, recipeNames } from './recipes.ts';
+import { type RecipeName, recipeNames } from './recipe-names.ts';
 import type { Stage } from './stage.ts';
 
 type Algorithm = Stage['algorithm'];

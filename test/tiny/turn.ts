@@ -1,7 +1,7 @@
 /** One turn of the loop on the tiny world, with everything a test needs to stop it anywhere and to tell how it ended. */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createRelease, serveRelease } from '../../src/deploy/reconcile.ts';
 import type { Engine } from '../../src/engine/engine.ts';
 import { writeModel } from '../../src/engine/fixtures/write-model.ts';
@@ -48,7 +48,6 @@ export async function turnOnce(
       engine,
       upstream: 'engine',
       world: withCustomers(store, base),
-      worldModule: `${resolve('test/tiny/world.ts')}#tinyWorld`,
       settings,
       recorded: async () => {},
       say: { progress: () => {}, done: () => {} },

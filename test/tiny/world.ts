@@ -4,7 +4,8 @@
  * learns within seconds.
  */
 import { z } from 'zod';
-import type { Visits, World, WorldModule } from '../../src/loop.ts';
+import { agentSchema } from '../../src/agent.ts';
+import type { Visits, World } from '../../src/loop.ts';
 import { type Environment, makeTasks } from '../../src/simulate/environment.ts';
 import { giveConsent } from '../../src/store/consents.ts';
 import { entry } from '../../src/store/fixtures.ts';
@@ -12,7 +13,6 @@ import type { Store } from '../../src/store/postgres.ts';
 import { writeEntries } from '../../src/store/record.ts';
 import { readRelease, servingRelease } from '../../src/store/releases.ts';
 import { listRollouts } from '../../src/store/rollouts.ts';
-import { exampleFrom } from '../../src/train/episodes.ts';
 
 export const agent = 'tiny';
 type Data = { word: string };
@@ -35,29 +35,30 @@ const environment: Environment<Data, null> = {
   limits: { turns: 1, callsPerTurn: 1, mistakes: 1, tokensPerTurn: 3, tokens: 64, seconds: 60, characters: 100 },
 };
 
-export const tinyWorld: WorldModule<Data, null> = {
+const definition = agentSchema.parse({
+  name: agent,
   environment,
-  base: 'not served here',
-  golden: () => makeTasks(environment, 'golden', 40, 1),
-  practice: (seed) => makeTasks(environment, 'train', 64, seed),
-  broad: (codec, seed) =>
-    makeTasks(environment, 'validation', 8, seed).map(({ id, data }) =>
-      exampleFrom(
-        codec,
-        [
-          { role: 'user', content: `${data.word}?` },
-          { role: 'assistant', content: 'a b' },
-        ],
-        { id, taskType: 'broad', quality: 1 },
-      ),
-    ),
-  customers: () => Promise.reject(new Error('There is no gateway here.')),
-};
+  train: {
+    tasks: 64,
+    replay: {
+      share: 0.1,
+      examples: (seed: number) =>
+        makeTasks(environment, 'validation', 8, seed).map(({ data }) => ({
+          messages: [
+            { role: 'user', content: `${data.word}?` },
+            { role: 'assistant', content: 'a b' },
+          ],
+          taskType: 'broad',
+        })),
+    },
+  },
+});
 
 /** The world with customers whose conversations are written down at once. Those of an open rollout meet both releases. */
 export const withCustomers = (store: Store, base: string): World => ({
-  ...(tinyWorld as unknown as World),
-  base,
+  ...definition,
+  train: { ...definition.train, base },
+  golden: () => makeTasks(environment, 'golden', 40, 1),
   async customers({ prefix, seed, count, signal, onVisit }: Visits) {
     for (const [i, { data }] of makeTasks(environment, 'validation', count, seed).entries()) {
       signal?.throwIfAborted();

@@ -1,35 +1,16 @@
 /**
- * The support desk as something the loop can turn on: its environment, its base model, its golden cases, and customers who
- * come through the gateway like anybody else's: with user ids and consent, with addresses and card numbers in what they
- * write, with a vote now and then, and an outcome that the shop measures once they have left.
+ * Customers who come through the gateway like anybody else's: with user ids and consent, with addresses and card numbers in
+ * what they write, with a vote now and then, and an outcome that the shop measures once they have left.
  */
-import { fileURLToPath } from 'node:url';
-import type { Door, Visits, WorldModule } from '../../src/loop.ts';
+import type { Door, Visits } from '../../src/loop.ts';
 import { makeTasks } from '../../src/simulate/environment.ts';
 import { type Episode, play } from '../../src/simulate/episode.ts';
 import { httpPlayer } from '../../src/simulate/http-player.ts';
-import { exampleFrom } from '../../src/train/episodes.ts';
-import { broad } from './corpus.ts';
 import { supportDesk } from './desk.ts';
-import { readGolden } from './golden.ts';
-import type { Shop } from './shop.ts';
-import type { DeskData } from './tasks.ts';
 import { type Visit, visit, vote } from './traffic.ts';
 
-export const deskWorld: WorldModule<DeskData, Shop> = {
-  environment: supportDesk,
-  base: fileURLToPath(new URL('model', import.meta.url)),
-  golden: readGolden,
-  practice: (seed) => makeTasks(supportDesk, 'train', 2000, seed),
-  broad: (codec, seed) =>
-    broad('train', 400, seed).map(({ messages, kind }, i) =>
-      exampleFrom(codec, messages, { id: `broad-${i}`, taskType: kind, quality: 1 }),
-    ),
-  customers: sendCustomers,
-};
-
 /** Production traffic asks what nobody practised on: validation tasks, not training's and not golden ones. */
-async function sendCustomers(door: Door, { prefix, seed, count, signal, onVisit }: Visits) {
+export async function sendCustomers(door: Door, { prefix, seed, count, signal, onVisit }: Visits) {
   const tasks = makeTasks(supportDesk, 'validation', count, seed);
   const visits = new Map<string, Visit>(tasks.map((task) => [task.id, visit(task, { seed })]));
   const visitors = new Map([...visits.values()].map(({ visitor }) => [visitor.user, visitor.consent]));
