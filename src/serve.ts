@@ -26,10 +26,13 @@ import { watchRollouts } from './deploy/watch-rollouts.ts';
 import { type KeptEngine, keepEngine, type Placed } from './engine/keep.ts';
 import { engineUpstream } from './engine/open.ts';
 import { ConfigError, StoreError } from './errors.ts';
+import { keepAddress } from './gateway/address.ts';
+import { createReadyReleases } from './gateway/addressed.ts';
 import { makeFirstKey } from './gateway/first-key.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { createKeyRing, type KeyRing } from './gateway/keys.ts';
 import { type LastKnown, openLastKnown } from './gateway/last-known.ts';
+import { createLoading } from './gateway/loading.ts';
 import { createMetrics } from './gateway/metrics.ts';
 import { openPort, type Port } from './gateway/port.ts';
 import { createSignalLimits } from './gateway/signal-limits.ts';
@@ -39,6 +42,7 @@ import * as limits from './store/limits.ts';
 import { lockHome } from './store/lock.ts';
 import { type Opening, startOpening } from './store/opening.ts';
 import { openOwned, type Store } from './store/postgres.ts';
+import { readRelease } from './store/releases.ts';
 import type { StoredRoute } from './store/rollouts.ts';
 import { postgresRunStore } from './store/runs.ts';
 import { cachedSecret, installationSecret } from './store/secret.ts';
@@ -136,6 +140,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
       return { status: problems.length === 0 ? 'starting' : 'degraded', problems, version, instance };
     });
     started.port = port;
+    keepAddress(config.home, { url: port.url, instance });
     const adminHash = await ensureAdminToken(config.home, (token) => show('admin token', token), config.adminToken);
 
     const known = openLastKnown(config.home, (message) => log.warn(message));
@@ -307,6 +312,13 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
     metrics,
     log,
     uploads,
+    loading: createLoading(engine),
+    releases: createReadyReleases({
+      read: (agent, name) => readRelease(reached(ground.opening.store), { agent, name }),
+      prepare: async ({ upstream, model, checkpoint }) => {
+        if (upstream === engineUpstream && checkpoint !== null) await engine.ready({ model, checkpoint });
+      },
+    }),
   });
   const problems = () => [...databaseProblems(ground), ...healthOf(recorder.stats(), linesLost()).problems];
 

@@ -10,7 +10,7 @@ import { type Episode, play } from '../simulate/episode.ts';
 import { type Comparison, compare } from './compare.ts';
 import { measureDrift } from './drift.ts';
 import { type Report, reportId } from './report.ts';
-import type { Suite } from './suite.ts';
+import type { TaskSuite } from './suite.ts';
 import { judge, type VerdictSettings } from './verdict.ts';
 
 export type Contender = {
@@ -24,7 +24,7 @@ export type EvaluateOptions<Data, Database> = {
   readonly agent: string;
   readonly engine: Engine;
   readonly environment: Environment<Data, Database>;
-  readonly suite: Suite<Data>;
+  readonly suite: TaskSuite<Data>;
   readonly codec: ChatCodec;
   readonly baseline: Contender;
   readonly candidate: Contender;

@@ -5,6 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { RequestError } from '../errors.ts';
+import { addressed, askedEvaluation, type ReadyReleases } from './addressed.ts';
 import { createAdmission, retryAfter } from './admit.ts';
 import { readBody } from './body.ts';
 import { Budget, type Claim } from './budget.ts';
@@ -27,7 +28,11 @@ export type Gateway = {
 };
 
 export function createGateway(
-  given: Omit<CallParts, 'models'> & { readonly keys: KeyRing; readonly uploads: Uploads },
+  given: Omit<CallParts, 'models'> & {
+    readonly keys: KeyRing;
+    readonly uploads: Uploads;
+    readonly releases: ReadyReleases;
+  },
 ): Gateway {
   const { config, upstreams, metrics, log } = given;
   const parts = { ...given, models: createKnownModels(config.upstreams, upstreams) };
@@ -74,12 +79,15 @@ export function createGateway(
     try {
       const key = admission.key(request);
       checkScope(key, path.route);
+      const asked = askedEvaluation(request.headers, key);
       claim = admission.enter();
-      const visit = { path, request, response, key, claim, errors };
+      const evaluation = asked === null ? null : await addressed(asked, key, given.releases);
+      const visit = { path, request, response, key, claim, errors, evaluation };
       const endpoint = endpoints[path.route];
-      if (endpoint !== undefined && request.method === 'POST')
-        callModel(parts, endpoint, visit, await readBody(request, response, maxBody, claim));
-      else await serveOther(visit);
+      if (endpoint !== undefined && request.method === 'POST') {
+        const loading = callModel(parts, endpoint, visit, await readBody(request, response, maxBody, claim));
+        if (loading !== undefined) await loading;
+      } else await serveOther(visit);
     } catch (error) {
       claim?.leave();
       refuse(response, errors, error);
