@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { settings as curateSettings } from './curate/dataset.ts';
 import { rolloutSettings } from './deploy/rollout.ts';
 import { evaluateSettings } from './evaluate/settings.ts';
+import { loopSettings } from './loop/settings.ts';
 import { defaultReward } from './score/default-reward.ts';
 import type { RewardSpec } from './score/weighted.ts';
 import type { Environment } from './simulate/environment.ts';
@@ -38,6 +39,7 @@ export const agentSchema = z.strictObject({
   train: trainSettings.prefault({}),
   evaluate: evaluateSettings.prefault({}),
   deploy: rolloutSettings.prefault({}),
+  loop: loopSettings.prefault({}),
   environment: z
     .custom<AnyEnvironment>(isEnvironment, 'an object with name, types, tools, user and graders')
     .optional()

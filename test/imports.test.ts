@@ -15,7 +15,20 @@ const upstream: Record<string, readonly string[]> = {
   evaluate: ['collect', 'score', 'curate', 'simulate', 'train', 'engine', 'store'],
   deploy: ['collect', 'score', 'curate', 'train', 'evaluate', 'engine', 'store'],
   gateway: ['collect', 'deploy', 'engine', 'store'],
-  api: ['collect', 'score', 'curate', 'simulate', 'train', 'evaluate', 'deploy', 'gateway', 'engine', 'store'],
+  loop: [
+    'agent.ts',
+    'loop.ts',
+    'collect',
+    'score',
+    'curate',
+    'simulate',
+    'train',
+    'evaluate',
+    'deploy',
+    'engine',
+    'store',
+  ],
+  api: ['collect', 'score', 'curate', 'simulate', 'train', 'evaluate', 'deploy', 'loop', 'gateway', 'engine', 'store'],
 };
 /** A record's own file: what it is, without any doing. */
 const records = [

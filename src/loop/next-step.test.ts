@@ -4,9 +4,9 @@
  */
 import { describe, expect, it } from 'vitest';
 import type { Phase } from '../deploy/rollout.ts';
-import { type LoopTurn, type StageName, stageNames } from '../loop-turn.ts';
 import { backoff, type Facts, type Next, nextStep, type Trigger } from './next-step.ts';
 import { loopSettings, periodOf } from './settings.ts';
+import { type LoopTurn, type StageName, stageNames } from './turn.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -222,7 +222,7 @@ describe('a month of a loop', () => {
     expect(month(byHand)).toMatchObject({ begun: [], steps: 1 });
     const asked = month({
       ...byHand,
-      people: { 100: (world) => void (world.wanted = { at: world.now, by: 'kim' }) },
+      people: { 100: (world) => Object.assign(world, { wanted: { at: world.now, by: 'kim' } }) },
     });
     expect(asked.begun).toEqual([{ day: 100 / 24, trigger: 'person' }]);
     expect(asked.turns[0]!.done).toEqual(stageNames);
@@ -240,8 +240,8 @@ describe('a month of a loop', () => {
     const { log, turns } = month({
       traffic: () => 1,
       people: {
-        [6 * 24]: (world) => void (world.paused = { at: world.now, by: 'kim' }),
-        [9 * 24]: (world) => void (world.paused = null),
+        [6 * 24]: (world) => Object.assign(world, { paused: { at: world.now, by: 'kim' } }),
+        [9 * 24]: (world) => Object.assign(world, { paused: null }),
       },
     });
     expect(says(log, 'wait', /^Paused by kim at 2026-01-11 00:00; go on with `pawl loop resume --agent desk`/)).toEqual(
@@ -255,8 +255,8 @@ describe('a month of a loop', () => {
       traffic: () => 1,
       fails: (stage, attempt, turn) => turn === 1 && stage === 'train' && attempt === 1,
       people: {
-        [7 * 24]: (world) => void (world.paused = { at: world.now, by: 'kim' }),
-        [8 * 24]: (world) => void (world.paused = null),
+        [7 * 24]: (world) => Object.assign(world, { paused: { at: world.now, by: 'kim' } }),
+        [8 * 24]: (world) => Object.assign(world, { paused: null }),
       },
       cost: { collect: { hours: 1 } },
     });
@@ -268,7 +268,7 @@ describe('a month of a loop', () => {
     const { log, turns } = month({
       traffic: () => 1,
       fails: (stage, attempt, turn) => turn === 1 && stage === 'score' && attempt <= 4,
-      people: { [9 * 24]: (world) => void (world.failures = []) },
+      people: { [9 * 24]: (world) => Object.assign(world, { failures: [] }) },
     });
     const tries = log.flatMap(({ next, at }) => (next.kind === 'run' && next.stage === 'score' ? [at] : []));
     const first = start + 7 * day;

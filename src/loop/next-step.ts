@@ -31,9 +31,9 @@
  * `wait` with `until: null` means that no time changes it: only something that the database announces does.
  */
 import type { Phase } from '../deploy/rollout.ts';
-import { type LoopTurn, type StageName, stageNames } from '../loop-turn.ts';
 import type { Spent } from '../train/stop.ts';
 import { type LoopSettings, periodOf } from './settings.ts';
+import { type LoopTurn, type StageName, stageNames } from './turn.ts';
 
 export type Trigger = 'schedule' | 'evidence' | 'person';
 
