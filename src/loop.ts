@@ -6,6 +6,7 @@
  * wait. Killed anywhere, it goes on at the stage it was in: stages are safe to run again, and everything random in them
  * follows from the turn's seed. It is the same loop in `pawl serve` (loop/runner.ts), under `pawl loop run` and in a demo.
  */
+import { setMaxListeners } from 'node:events';
 import { collect } from './loop/collect.ts';
 import { curate } from './loop/curate.ts';
 import { deploy } from './loop/deploy.ts';
@@ -93,6 +94,7 @@ async function runStage(
   // What a rollout takes is the users' time, and no budget takes it from them.
   const budget = stage === 'deploy' ? [] : [AbortSignal.timeout(Math.min(Math.ceil(left.seconds * 1000), longestMs))];
   const signal = AbortSignal.any([...(parts.signal ? [parts.signal] : []), ...budget]);
+  setMaxListeners(0, signal); // every call under way listens to it
   /** The turn with what was used up, and more. */
   const save = async (done: LoopTurn['done'], part: LoopState): Promise<LoopTurn> => {
     const worked = (turn.state.seconds?.[stage] ?? 0) + (Date.now() - started) / 1000;
