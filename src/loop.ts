@@ -100,7 +100,7 @@ async function runStage(
     const worked = (turn.state.seconds?.[stage] ?? 0) + (Date.now() - started) / 1000;
     const state = { ...turn.state, ...part, seconds: { ...turn.state.seconds, [stage]: worked } };
     const run = await postgresRunStore(parts.store).get(runId(turn));
-    const spent = spentBy({ state }, run, parts.agent.loop.budget.moneyPerHour);
+    const spent = spentBy({ state }, run, parts.agent.train.moneyPerHour ?? 0);
     const endedAt = done.length === stageNames.length ? Date.now() : null;
     const saved = { ...turn, done, state: { ...state, spent }, endedAt };
     await saveLoopTurn(parts.store, saved);

@@ -3,6 +3,7 @@ import { Command, Option } from 'commander';
 import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { RequestError } from '../errors.ts';
 import { cancelledAmong } from '../store/cancelled.ts';
+import { readSiblings } from '../store/siblings.ts';
 import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
 import { type Column, table } from '../terminal.ts';
 import { timelineOf } from './timeline.ts';
@@ -120,13 +121,18 @@ const show = withConfigOption(new Command('show'))
           'not_found',
           `There is no trajectory ${id}${options.agent === undefined ? '' : ` of agent ${options.agent}`}. \`pawl trajectories list\` shows the newest.`,
         );
+      const { trajectory, turns, signals } = found;
+      const { siblings, cut: siblingsCut } = await readSiblings(store, {
+        agent: trajectory.agent,
+        turns: turns.map((turn) => turn.id),
+      });
       if (options.json) {
-        terminal.write(JSON.stringify(found, null, 2));
+        terminal.write(JSON.stringify({ ...found, siblings: [...siblings.values()].flat(), siblingsCut }, null, 2));
         return;
       }
       const print = { columns: terminal.columns, paint: terminal.paint, full: options.full === true };
-      for (const line of timelineLines(found.trajectory, timelineOf(found.turns, found.signals), print, found))
-        terminal.write(line);
+      const timeline = timelineOf(turns, signals, siblings);
+      for (const line of timelineLines(trajectory, timeline, print, { ...found, siblingsCut })) terminal.write(line);
     }),
   );
 

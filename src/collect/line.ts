@@ -14,7 +14,7 @@ import type { Choice, Turn } from './turn.ts';
 export type Line = {
   readonly kind: JournalEntry['kind'];
   readonly agent: string;
-  /** Milliseconds since 1970: a turn's start, otherwise when it is said to have happened. */
+  /** Milliseconds since 1970: the start of a turn or sibling, otherwise when it is said to have happened. */
   readonly at: number;
   /** The entry without its documents: a JSON object in UTF-8. */
   readonly json: Buffer;
@@ -34,6 +34,10 @@ const nothing = Buffer.alloc(0);
 export function encodeLine(entry: JournalEntry): string {
   if (entry.kind === 'turn') return encodeTurn(entry.turn);
   const { kind } = entry;
+  if (entry.kind === 'sibling') {
+    const { agent, startedAt: at } = entry.sibling;
+    return `${opening({ kind, agent, at })}${storable(entry.sibling)}}`;
+  }
   const body = entry.kind === 'signal' ? entry.signal : entry.attachment;
   return `${opening({ kind, agent: body.agent, at: body.at })}${storable(body)}}`;
 }

@@ -48,5 +48,6 @@ export type Attachment = {
 /** What the journal holds, in the order it was acknowledged. */
 export type JournalEntry =
   | { readonly kind: 'turn'; readonly turn: import('./turn.ts').Turn }
+  | { readonly kind: 'sibling'; readonly sibling: import('./sibling.ts').Sibling }
   | { readonly kind: 'signal'; readonly signal: Signal }
   | { readonly kind: 'attachment'; readonly attachment: Attachment };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { compareTasks } from '../evaluate/match.ts';
 import type { Report } from '../evaluate/report.ts';
-import { compareTasks } from '../evaluate/run.ts';
 import { sealed } from './audit.ts';
 import { type CardParts, modelCard } from './card.ts';
 import { makeRelease } from './release.ts';

@@ -11,6 +11,7 @@ import { readBody } from './body.ts';
 import { Budget, type Claim } from './budget.ts';
 import { endpoints, type Identity, parsePath } from './door.ts';
 import { type ErrorShape, errorShapeOf, openaiErrors, sendJson } from './error-shape.ts';
+import { createExplorer, type ExplorerParts } from './explorer.ts';
 import type { KeyRing } from './keys.ts';
 import { createKnownModels } from './known-models.ts';
 import { type CallParts, callModel } from './model-call.ts';
@@ -25,19 +26,26 @@ export type Gateway = {
   /** False when the path is not the gateway's. */
   handle(request: IncomingMessage, response: ServerResponse): boolean;
   readonly inFlight: number;
+  /** Ends what is asked beyond users' requests; those are the port's to end. */
+  close(): Promise<void>;
 };
 
 export function createGateway(
-  given: Omit<CallParts, 'models'> & {
-    readonly keys: KeyRing;
-    readonly uploads: Uploads;
-    readonly releases: ReadyReleases;
-  },
+  given: Omit<CallParts, 'models' | 'explorer'> &
+    Pick<ExplorerParts, 'store' | 'secret'> & {
+      readonly keys: KeyRing;
+      readonly uploads: Uploads;
+      readonly releases: ReadyReleases;
+    },
 ): Gateway {
   const { config, upstreams, metrics, log } = given;
-  const parts = { ...given, models: createKnownModels(config.upstreams, upstreams) };
   const maxBody = config.gateway.maxBodyMb * 1024 * 1024;
   const budget = new Budget(config.gateway.memoryMb * 1024 * 1024, config.gateway.maxInFlight);
+  const explorer = createExplorer({
+    ...given,
+    load: () => ({ requests: budget.taken, isFull: 2 * budget.used > budget.bytes }),
+  });
+  const parts = { ...given, explorer, models: createKnownModels(config.upstreams, upstreams) };
   const admission = createAdmission(given.keys, budget);
   metrics.holds(() => ({ requests: budget.taken, bytes: budget.used }));
 
@@ -110,6 +118,7 @@ export function createGateway(
     get inFlight() {
       return budget.taken;
     },
+    close: () => explorer.close(),
   };
 }
 

@@ -4,6 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
+import type { Exchange } from '../collect/exchange.ts';
 import type { Recorder } from '../collect/recorder.ts';
 import type { Endpoint } from '../collect/turn.ts';
 import { uuidv7 } from '../collect/uuid.ts';
@@ -15,6 +16,7 @@ import type { Claim } from './budget.ts';
 import { expandKept } from './coding.ts';
 import { checkCall, identify, readCall } from './door.ts';
 import type { ErrorShape } from './error-shape.ts';
+import type { Explorer } from './explorer.ts';
 import { type Call, forward, type Outcome, type Target } from './forward.ts';
 import type { KnownModels } from './known-models.ts';
 import type { Loading } from './loading.ts';
@@ -32,6 +34,7 @@ export type CallParts = {
   readonly limits: SignalLimits;
   readonly metrics: Metrics;
   readonly models: KnownModels;
+  readonly explorer: Pick<Explorer, 'offer'>;
   readonly loading: Loading;
   readonly log: Logger;
 };
@@ -168,7 +171,7 @@ class ModelCall implements Call {
     const { endpoint, startedAt, trajectory, user, keys, model, id, bytes } = this.#facts;
     const { key, evaluation } = this.#visit;
     this.#parts.limits.answered(key.agent, id, trajectory);
-    this.#parts.recorder.record({
+    const exchange: Exchange = {
       id,
       trajectory,
       agent: key.agent,
@@ -191,8 +194,11 @@ class ModelCall implements Call {
       requestBody: bytes,
       responseChunks,
       responseTruncated,
-    });
+    };
+    this.#parts.recorder.record(exchange);
     this.claim.leave();
+    const { body } = outcome.target;
+    this.#parts.explorer.offer(exchange, { path: this.route + this.query, headers: this.headers, body });
   }
 }
 

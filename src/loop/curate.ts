@@ -9,8 +9,8 @@ export const curate: Step = async ({ store, home, agent }, { seed, state }) => {
     ...{ agent: agent.name, spec: agent.reward, settings: agent.curate, seed, now: new Date() },
     ...{ since: new Date(since), until: new Date(until) },
   });
-  const { id, rows } = dataset;
+  const { id, rows, pairs } = dataset;
   const funnel = dataset.funnel.map(({ gate, entered, passed }) => ({ gate, entered, passed }));
-  const nothing = rows === 0 ? { nothing: nothingKept(dataset.funnel).join('\n') } : {};
-  return { curate: { dataset: id, rows, funnel, ...nothing } };
+  const nothing = rows + pairs.rows === 0 ? { nothing: nothingKept(dataset.funnel).join('\n') } : {};
+  return { curate: { dataset: id, rows, pairs: pairs.rows, funnel, ...nothing } };
 };

@@ -1,43 +1,39 @@
-/** Evaluate: the golden cases with the release that serves and with the candidate, case by case, and a verdict. */
-import { readFile } from 'node:fs/promises';
-import { ConfigError } from '../errors.ts';
-import { evaluate as play } from '../evaluate/run.ts';
-import { makeSuite } from '../evaluate/suite.ts';
-import { loadChatCodec } from '../simulate/chat-codec.ts';
-import { parseTask } from '../simulate/environment.ts';
-import { readRelease } from '../store/releases.ts';
-import { readReport, saveReport } from '../store/reports.ts';
-import { candidateName, ensureLoaded, type Step } from './parts.ts';
+/**
+ * Evaluate: registers the candidate, so that it can be asked like any release, and plays the golden cases with it and with
+ * the release that serves. Nobody is routed to it yet.
+ */
+import { createRelease } from '../deploy/reconcile.ts';
+import { engineUpstream } from '../engine/open.ts';
+import { BoundaryError } from '../errors.ts';
+import { findAsked } from '../evaluate/ask.ts';
+import { withDoor } from '../evaluate/door.ts';
+import { evaluateReleases } from '../evaluate/run.ts';
+import { candidateName, type Step } from './parts.ts';
 
 export const evaluate: Step = async (work, turn) => {
-  const { store, agent, say, signal } = work;
-  const { environment, evaluate: settings } = agent;
-  const { release, checkpoint: base } = turn.state.baseline!;
-  if (settings.golden === undefined || environment === undefined)
-    throw new ConfigError(
-      `The candidate of agent ${agent.name} cannot be judged without golden cases; set \`evaluate.golden\` in its file.`,
-    );
-  const engine = await work.engine();
+  const { store, agent, gatewayUrl, say, signal } = work;
   const name = candidateName(turn);
-  await ensureLoaded(engine, name, turn.state.train!.checkpoint);
-  const baseline = await readRelease(store, { agent: agent.name, name: release });
-  await ensureLoaded(engine, baseline!.model, base);
-  const lines = (await readFile(settings.golden, 'utf8')).split('\n').filter((line) => line.trim() !== '');
-  const report = await play({
-    ...{ agent: agent.name, engine, environment, codec: await loadChatCodec(base), seed: turn.seed, signal },
-    suite: makeSuite(
-      'golden',
-      lines.map((line) => parseTask(environment, JSON.parse(line))),
-    ),
-    baseline: { name: release, model: baseline!.model },
-    candidate: { name, model: name },
-    attempts: settings.attempts,
-    temperature: settings.temperature,
-    onProgress: (played, total) => say.progress('evaluate', played / total, `${played} of ${total} episodes`),
+  const { checkpoint, run } = turn.state.train!;
+  const from = { checkpoint, run, dataset: turn.state.curate!.dataset };
+  const made = { agent: agent.name, name, upstream: engineUpstream, model: name, ...from };
+  await createRelease(store, made, 'pawl', Date.now());
+  const asked = { candidate: name, baseline: turn.state.baseline!.release, seed: turn.seed };
+  const report = await evaluateReleases({
+    ...(await findAsked(store, agent, asked)),
+    play: {
+      withEngine: async (use) => use(await work.engine()),
+      withDoor: (use) => {
+        if (gatewayUrl === null)
+          throw new BoundaryError(
+            'Cases are asked through the gateway, and none runs here: start `pawl serve`, which goes on with the turn.',
+          );
+        return withDoor(store, { agent: agent.name, url: gatewayUrl, signal }, use);
+      },
+    },
+    signal,
+    onProgress: (played, total) => say.progress('evaluate', played / total, `${played} of ${total} attempts`),
   });
-  await saveReport(store, report);
-  // One that was saved before a crash stands; what follows must be about the same.
-  const { overall, verdict, reasons, id } = (await readReport(store, report.id))!;
+  const { overall, verdict, reasons, id } = report;
   if (overall === null) throw new Error(`The golden cases could not be played: ${reasons.join(' ')}`);
   const { baseline: before, candidate: after, interval, p } = overall;
   return { evaluate: { report: id, verdict, before, after, interval, p, reasons } };

@@ -37,7 +37,7 @@ export async function readFacts(store: Store, agent: Agent, now: number): Promis
     wanted: loop?.wanted ?? null,
     missing: underWay === null ? await missingFor(store, agent) : null,
     evidence: underWay === null ? await evidenceOf(store, agent, turns, loop) : none,
-    spent: underWay === null ? nothing : spentBy(underWay, run, agent.loop.budget.moneyPerHour),
+    spent: underWay === null ? nothing : spentBy(underWay, run, agent.train.moneyPerHour ?? 0),
     failures: underWay === null ? [] : failuresOf(underWay, loop?.resumedAt ?? null),
     run: run === null ? null : await runFact(store, run, now),
     rollout: await rolloutFact(store, agent.name, underWay),
@@ -67,7 +67,8 @@ const lastWindowEnd = (turns: readonly LoopTurn[]): number =>
 
 /** Where the next window begins: what came in the window of a turn that made no dataset is still to be learned from. */
 export const nextWindowStart = (turns: readonly LoopTurn[]): number =>
-  turns.find(({ state }) => state.curate !== undefined && state.curate.rows > 0)?.state.collect?.until ?? 0;
+  turns.find(({ state }) => state.curate !== undefined && state.curate.nothing === undefined)?.state.collect?.until ??
+  0;
 
 async function evidenceOf(
   store: Store,

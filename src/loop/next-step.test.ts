@@ -142,7 +142,7 @@ function month(plan: Plan, days = 30) {
         world.now += allowed;
         spent.seconds += allowed / 1000;
         spent.tokens += tokens;
-        spent.money = (spent.seconds / 3600) * settings.budget.moneyPerHour;
+        spent.money = (spent.seconds / 3600) * 2;
         attempts++;
         if (plan.fails?.(stage, attempts, turn.number)) {
           world.failures.push({ stage, at: world.now, reason: 'The disk is full.' });
@@ -158,7 +158,8 @@ function month(plan: Plan, days = 30) {
         attempts = 0;
         world.failures = [];
         const rows = plan.kept?.(turn.number) ?? 100;
-        const state = stage === 'curate' ? { curate: { dataset: 'desk-v1', rows, funnel: [] } } : {};
+        const nothing = rows === 0 ? { nothing: 'None of 168 conversations passed every gate.' } : {};
+        const state = stage === 'curate' ? { curate: { dataset: 'desk-v1', rows, funnel: [], ...nothing } } : {};
         const isLast = stage === 'deploy';
         if (isLast) world.rollout = null;
         change(turn, {
@@ -293,7 +294,7 @@ describe('a month of a loop', () => {
 
   it.each([
     [{ tokens: 1000 }, /1000 tokens is spent/],
-    [{ money: 3, moneyPerHour: 2 }, /budget of 3 in money is spent/],
+    [{ money: 3 }, /budget of 3 in money is spent/],
   ])('ends a turn that has used up %o', (budget, reason) => {
     const { turns } = month({
       settings: { budget },
@@ -406,7 +407,7 @@ describe('the settings of a loop', () => {
     expect(loopSettings.parse({})).toEqual({
       every: 'week',
       after: { scored: 500 },
-      budget: { hours: 24, moneyPerHour: 0 },
+      budget: { hours: 24 },
       retries: 3,
     });
     expect(['hour', 'day', 'week', '90m', '2d', null].map((every) => periodOf(every))).toEqual(
@@ -414,9 +415,8 @@ describe('the settings of a loop', () => {
     );
   });
 
-  it('refuse a schedule that is none and a budget of money without a price', () => {
+  it('refuse a schedule that is none', () => {
     expect(() => loopSettings.parse({ every: 'fortnight' })).toThrow(/a time such as '90m'/);
     expect(() => loopSettings.parse({ every: '0h' })).toThrow();
-    expect(() => loopSettings.parse({ budget: { money: 10 } })).toThrow(/set moneyPerHour too/);
   });
 });

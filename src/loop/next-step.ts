@@ -182,8 +182,8 @@ function within(turn: LoopTurn, facts: Facts, now: number): Next {
       `Stage ${stage} failed (${times(failures.length)} so far) and is tried again: ${last.reason}`,
     );
 
-  if (stage === 'train' && turn.state.curate?.rows === 0 && !canPractise)
-    return end(turn.state.curate.nothing ?? 'Nothing was kept to learn from.');
+  if (stage === 'train' && turn.state.curate?.nothing !== undefined && !canPractise)
+    return end(turn.state.curate.nothing);
   if (stage === 'deploy' && own === null && rollout !== null && isUnderWay(rollout.phase))
     return wait(null, `Rollout ${rollout.id} of this agent has not ended; the candidate of this turn comes after it.`);
   return run(stage, own === null ? `Turn ${turn.number} is at ${stage}.` : `Rollout ${own.id} was ${own.phase}.`);

@@ -43,12 +43,7 @@ export const loopSettings = z.strictObject({
         .positive()
         .optional()
         .meta({ unit: 'tokens', description: 'Tokens that one turn may sample and learn from.' }),
-      money: z.number().positive().optional().describe('What one turn may cost, in the currency of moneyPerHour.'),
-      moneyPerHour: z.number().nonnegative().default(0).describe('What an hour of work costs here.'),
-    })
-    .refine(({ money, moneyPerHour }) => money === undefined || moneyPerHour > 0, {
-      path: ['money'],
-      message: 'needs a price: set moneyPerHour too',
+      money: z.number().positive().optional().describe('What one turn may cost, by `train.moneyPerHour`.'),
     })
     .prefault({})
     .describe('What one turn may use up. It ends where it would use more.'),

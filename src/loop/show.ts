@@ -21,10 +21,10 @@ export function stageLines(stage: StageName, state: LoopState): string[] {
       return [`${scored} of ${trajectories} trajectories scored`];
     }
     case 'curate': {
-      const { dataset, rows, funnel } = state.curate!;
+      const { dataset, rows, pairs = 0, funnel } = state.curate!;
       const left = funnel.filter(({ entered, passed }) => entered > passed);
       return [
-        `${rows} examples in dataset ${dataset}`,
+        `${rows} examples${pairs === 0 ? '' : ` and ${pairs} pairs`} in dataset ${dataset}`,
         ...(left.length === 0
           ? []
           : [`left out: ${left.map(({ gate, entered, passed }) => `${gate} ${entered - passed}`).join(', ')}`]),

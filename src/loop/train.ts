@@ -1,5 +1,5 @@
 /**
- * Train: what the agent's own good conversations show, then practice, where there is an environment. Only a finished run's
+ * Train: what the agent's own good conversations and pairs show, and practice, where there is an environment. Only a finished run's
  * weights go on: one that was interrupted goes on here when the stage is entered again, and whether one that somebody paused
  * or stopped does is not decided here (next-step.ts).
  */
@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { datasetReader } from '../curate/read.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import type { StepMetrics } from '../train/metrics.ts';
-import { planRun, runSettings, settingsOf, wholeSettings } from '../train/plan.ts';
+import { planRun, settingsOf, specOf } from '../train/plan.ts';
 import { exportResult, resultOf } from '../train/result.ts';
 import { createRun, train as trainRun } from '../train/run.ts';
-import { sftDefaults } from '../train/sft.ts';
+import type { Budget } from '../train/stop.ts';
 import { runId, type Step, type Work } from './parts.ts';
 import type { LoopTurn } from './turn.ts';
 
@@ -53,7 +53,7 @@ export const train: Step = async (work, turn) => {
 };
 
 /** The run's stages from its record, or a new record from what this turn has. */
-async function planTurn({ store, home, agent, engine: open, left }: Work, turn: LoopTurn) {
+async function planTurn({ store, home, agent, engine: open, left, say }: Work, turn: LoopTurn) {
   const { seed, state } = turn;
   const engine = await open();
   const id = runId(turn);
@@ -61,32 +61,29 @@ async function planTurn({ store, home, agent, engine: open, left }: Work, turn: 
   const read = datasetReader(store, home);
   const begun = await runs.get(id);
   if (begun) return { run: begun, plan: await planRun(settingsOf(begun), begun, engine, read, agent) };
-  const { dataset } = state.curate!;
-  let good = 0;
-  for await (const { quality } of read(dataset)) if (quality >= sftDefaults.minQuality) good++;
-  const hasEnvironment = agent.environment !== undefined;
-  const recipe = !hasEnvironment ? 'sft' : good === 0 ? 'grpo' : 'sft-grpo';
-  const { steps, tasksPerStep, attempts, learningRate, kl, credit, tasks, replay } = agent.train;
-  const practice = { steps, tasksPerStep, attempts, kl, credit };
-  const whole = wholeSettings(
-    runSettings.parse({
-      ...{ recipe, learningRate, tasks, ofAgent: true },
-      ...(hasEnvironment ? practice : {}),
-      ...(good === 0 ? {} : { dataset }),
-      ...(replay ? { replay: { share: replay.share } } : {}),
-      validationTasks: 0, // the golden set decides, and it decides once
-      moneyPerHour: agent.loop.budget.moneyPerHour,
-    }),
-  );
   const base = state.baseline!.checkpoint;
-  const plan = await planRun(whole, { base, seed }, engine, read, agent);
-  const budget = {
-    seconds: left.seconds,
-    ...(left.tokens === null ? {} : { tokens: left.tokens }),
-    ...(left.money === null ? {} : { money: left.money }),
-  };
-  const fresh = { id, agent: agent.name, recipe, settings: whole, base, folder: join(home, 'runs', id), seed, budget };
+  const { dataset } = state.curate!;
+  const { spec, reasons } = await specOf(
+    agent,
+    // The golden cases decide, and they decide once.
+    { base, seed, dataset, overrides: { validationTasks: 0 }, budget: budgetOf(agent.train.budget, left) },
+    read,
+  );
+  if (reasons.length > 0) say.progress('train', 0, `${spec.recipe}: ${reasons.join(' ')}`);
+  const plan = await planRun(spec.settings, spec, engine, read, agent);
+  const fresh = { ...spec, id, agent: agent.name, folder: join(home, 'runs', id) };
   return { plan, run: await createRun(runs, fresh, plan.stages, Date.now()) };
+}
+
+/** What the agent's file allows one run, and never more than the turn has left. */
+function budgetOf({ hours, tokens, money }: Work['agent']['train']['budget'], left: Work['left']): Budget {
+  const least = (own: number | undefined, rest: number | null) => Math.min(own ?? Infinity, rest ?? Infinity);
+  const most = {
+    seconds: least(hours === undefined ? undefined : hours * 3600, left.seconds),
+    tokens: least(tokens, left.tokens),
+    money: least(money, left.money),
+  };
+  return Object.fromEntries(Object.entries(most).filter(([, n]) => n !== Infinity));
 }
 
 function describe({ stage, stageStep, values }: StepMetrics, shown: number[]): string {

@@ -28,8 +28,9 @@ export type LoopState = {
   readonly curate?: {
     readonly dataset: string;
     readonly rows: number;
+    readonly pairs?: number;
     readonly funnel: readonly FunnelStep[];
-    /** Why there are no rows, in sentences. */
+    /** Why nothing was kept, in sentences; absent where something was. */
     readonly nothing?: string;
   };
   readonly train?: {

@@ -7,8 +7,9 @@ import { type Environment, makeTask } from '../simulate/environment.ts';
 import { listReports, readReport, saveReport } from '../store/reports.ts';
 import { withStore } from '../store/test-store.ts';
 import { TabularEngine } from '../train/fixtures/tabular-engine.ts';
+import { engineContender } from './engine-contender.ts';
+import { playMatch } from './match.ts';
 import { reportSchema } from './report.ts';
-import { type EvaluateOptions, evaluate } from './run.ts';
 import { makeSuite } from './suite.ts';
 
 type Data = { token: number };
@@ -44,21 +45,30 @@ const knowing = (known: readonly number[]) =>
     Array.from({ length: 10 }, (_, to) => (to === (known.includes(from) ? from + 4 : stop) ? 50 : 0)),
   );
 
-function options(known: readonly number[], better: readonly number[]): EvaluateOptions<Data, null> {
+type Options = {
+  engine: TabularEngine;
+  model?: string;
+  attempts?: number;
+  seed?: number;
+  onProgress?: (n: number) => void;
+};
+
+function options(known: readonly number[], better: readonly number[]): Options {
   const engine = new TabularEngine(10);
   engine.create('old', knowing(known));
   engine.create('new', knowing(better));
-  return {
-    agent: 'desk',
-    engine,
-    environment: world,
-    suite,
-    codec,
-    baseline: { name: 'v1', model: 'old' },
-    candidate: { name: 'v2', model: 'new' },
-    seed: 7,
+  return { engine };
+}
+
+function evaluate({ engine, model = 'new', attempts = 1, seed = 7, onProgress = () => {} }: Options) {
+  const on = { engine, environment: world, suite, temperature: 1 };
+  const candidate = engineContender(on, { name: 'v2', model, codec });
+  const baseline = engineContender(on, { name: 'v1', model: 'old', codec });
+  const drift = () => candidate.driftFrom('old');
+  return playMatch({
+    ...{ agent: 'desk', suite, baseline, candidate, attempts, seed, temperature: 1, settings: {}, drift, onProgress },
     now: () => 1000,
-  };
+  });
 }
 
 const tokens = suite.tasks.map(({ data }) => data.token);
@@ -110,7 +120,7 @@ describe('an evaluation', () => {
   it('says how far the candidate’s answers have moved from the baseline’s', async () => {
     // The candidate is certain of two tokens where the baseline finds all 10 equally likely: ln 10 each.
     const given = options([], [0, 1, 2, 3]);
-    (given.engine as TabularEngine).create(
+    given.engine.create(
       'old',
       Array.from({ length: 10 }, () => new Array<number>(10).fill(0)),
     );
@@ -119,7 +129,7 @@ describe('an evaluation', () => {
   });
 
   it('measures nothing when the model is not there, and does not call that a failure', async () => {
-    const report = await evaluate({ ...options([0], [0]), candidate: { name: 'v2', model: 'absent' } });
+    const report = await evaluate({ ...options([0], [0]), model: 'absent' });
     expect(report).toMatchObject({ verdict: 'unmeasured', overall: null });
     expect(report.tasks[0]).toMatchObject({ candidate: null });
   });
@@ -128,7 +138,7 @@ describe('an evaluation', () => {
     const uneven = Array.from({ length: 10 }, () => new Array<number>(10).fill(0));
     const play = async (seed: number) => {
       const given = options([0], [0, 1]);
-      (given.engine as TabularEngine).create('new', uneven); // says anything
+      given.engine.create('new', uneven); // says anything
       return evaluate({ ...given, attempts: 4, seed });
     };
     const [first, again, other] = [await play(7), await play(7), await play(8)];

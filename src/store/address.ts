@@ -5,8 +5,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { writeAtomically } from '../store/atomic-file.ts';
-import { homeHolder } from '../store/lock.ts';
+import { writeAtomically } from './atomic-file.ts';
+import { homeHolder } from './lock.ts';
 
 const addressSchema = z.strictObject({ url: z.url({ protocol: /^http$/ }), instance: z.string() });
 
@@ -28,6 +28,9 @@ export function servingAddress(home: string): string | null {
   }
   const { url, instance } = addressSchema.parse(JSON.parse(text));
   if (instance !== holder.instance) return null;
-  // What listens on every address is reached at this one.
-  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
+  return reachable(url);
 }
+
+/** What listens on every address is reached at this one. */
+export const reachable = (url: string): string =>
+  url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
