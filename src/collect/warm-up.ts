@@ -3,7 +3,7 @@
  * (patterns are compiled, code is read for the first time), and a thread that takes another's place has exchanges waiting.
  */
 import type { Exchange } from './exchange.ts';
-import { encodeLine } from './line.ts';
+import { encodeLine } from '../store/line.ts';
 import { makeTurn } from './make-turn.ts';
 import { createThreader } from './thread.ts';
 
