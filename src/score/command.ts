@@ -1,5 +1,6 @@
 /** `pawl score run` and `show`: what conversations were worth, and why. */
 import { Command, Option } from 'commander';
+import { readableId } from '../collect/person.ts';
 import { type Origin, origins } from '../collect/trajectory.ts';
 import { type CommonOptions, parseMoment, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
@@ -107,8 +108,8 @@ const show = withConfigOption(new Command('show'))
   .option('--json', 'one JSON object per score')
   .addHelpText('after', '\nExample:\n  pawl score show order-4711')
   .action((id: string, options: CommonOptions & { readonly agent?: string }) =>
-    withHome(options, 'existing', async ({ store, terminal, stored }) => {
-      const scores = await listScores(store, stored(id), options.agent);
+    withHome(options, 'existing', async ({ store, terminal, secret }) => {
+      const scores = await listScores(store, readableId(id, secret), options.agent);
       if (scores.length === 0)
         throw new RequestError(404, 'not_found', `Trajectory ${id} has no score. \`pawl score run\` gives it one.`);
       for (const [i, score] of scores.entries()) {

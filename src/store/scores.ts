@@ -1,7 +1,7 @@
 /** Scores and reward specs in Postgres. The record is score/score.ts's; this file maps it to rows and back. */
 import { type ColumnType, type Selectable, sql } from 'kysely';
-import { storableJson } from '../collect/line.ts';
 import type { PartScore, Score, TurnScore } from '../score/score.ts';
+import { storableJson } from './line.ts';
 import { type Store, storeError } from './postgres.ts';
 import type { Day } from './tables.ts';
 import { type Placed, placedKey } from './window.ts';
