@@ -26,19 +26,24 @@ import { watchRollouts } from './deploy/watch-rollouts.ts';
 import { type KeptEngine, keepEngine, type Placed } from './engine/keep.ts';
 import { engineUpstream } from './engine/open.ts';
 import { ConfigError, StoreError } from './errors.ts';
+import { createEvaluations, type Evaluations } from './evaluate/evaluations.ts';
+import { createReadyReleases } from './gateway/addressed.ts';
 import { makeFirstKey } from './gateway/first-key.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { createKeyRing, type KeyRing } from './gateway/keys.ts';
 import { type LastKnown, openLastKnown } from './gateway/last-known.ts';
+import { createLoading } from './gateway/loading.ts';
 import { createMetrics } from './gateway/metrics.ts';
 import { openPort, type Port } from './gateway/port.ts';
 import { createSignalLimits } from './gateway/signal-limits.ts';
 import { connectUpstreams } from './gateway/upstreams.ts';
 import { watchKeys } from './gateway/watch-keys.ts';
+import { keepAddress, reachable } from './store/address.ts';
 import * as limits from './store/limits.ts';
 import { lockHome } from './store/lock.ts';
 import { type Opening, startOpening } from './store/opening.ts';
 import { openOwned, type Store } from './store/postgres.ts';
+import { readRelease } from './store/releases.ts';
 import type { StoredRoute } from './store/rollouts.ts';
 import { postgresRunStore } from './store/runs.ts';
 import { cachedSecret, installationSecret } from './store/secret.ts';
@@ -67,6 +72,8 @@ export type ServeOptions = {
   readonly show: (secret: 'admin token' | 'client key', token: string) => Promise<void>;
   /** Says what a start is waiting for, when that takes more than a moment. */
   readonly say?: (text: string) => void;
+  /** Whether rollouts advance and whatever else happens on its own does; a command that needs a gateway says no. */
+  readonly background?: boolean; // true
   /** How many lines of the log could not be written. */
   readonly linesLost?: () => number;
   /** Gives up a start that is under way. */
@@ -79,7 +86,7 @@ const silentMs = 2_000;
 const againMs = 1_000;
 
 /** What the parts are built from. */
-type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost'> & {
+type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost' | 'background'> & {
   readonly config: Config;
   readonly log: Logger;
   readonly instance: string;
@@ -105,7 +112,7 @@ type Answering = {
 type Standing = { readonly store: Store; close(): Promise<void> };
 
 export async function serve(config: Config, log: Logger, options: ServeOptions): Promise<Serving> {
-  const { show, say, signal, linesLost = () => 0 } = options;
+  const { show, say, signal, linesLost = () => 0, background = true } = options;
   // Little survives a request, so there is little to share out: waking four threads for every collection of young
   // garbage, in each of two heaps, took a twentieth of all processor time at full load.
   setFlagsFromString('--no-parallel-scavenge');
@@ -113,9 +120,16 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     onWait: (pid) => say?.(`Waiting for process ${pid}, a command that works in ${config.home} …`),
   });
   const { instance } = lock;
-  const started: { port?: Port; opening?: Opening; answering?: Promise<Answering>; standing?: Promise<Standing> } = {};
+  const started: {
+    port?: Port;
+    opening?: Opening;
+    answering?: Promise<Answering>;
+    standing?: Promise<Standing>;
+    evaluations?: Evaluations;
+  } = {};
   const closeAll = async () => {
-    const { port, opening, answering, standing } = started;
+    const { port, opening, answering, standing, evaluations } = started;
+    await evaluations?.close(); // they are callers of ours
     await port?.close();
     if (opening?.store === null) await opening.close();
     await standing?.then((parts) => parts.close()).catch(() => {});
@@ -136,6 +150,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
       return { status: problems.length === 0 ? 'starting' : 'degraded', problems, version, instance };
     });
     started.port = port;
+    keepAddress(config.home, { url: port.url, instance });
     const adminHash = await ensureAdminToken(config.home, (token) => show('admin token', token), config.adminToken);
 
     const known = openLastKnown(config.home, (message) => log.warn(message));
@@ -153,7 +168,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     let failure: string | null = null;
     const copy = config.secret ?? (await cachedSecret(config.home));
     const parts: Ground = {
-      ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show, linesLost },
+      ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show, linesLost, background },
       connected: () => connected,
       problem: () => failure ?? opening.problem,
     };
@@ -179,7 +194,12 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
         );
       const { recorder, engine } = await answering(secret);
       const answers = store.within(limits.answering);
-      api = apiOn(answers, parts, secret, recorder);
+      const evaluations = createEvaluations({
+        ...{ store: answers, config, url: reachable(port.url) },
+        withEngine: async (use) => use((await engine.process()).engine),
+      });
+      started.evaluations = evaluations;
+      api = apiOn(answers, parts, secret, recorder, evaluations);
       const stands = await standOn(store, answers, parts, recorder, engine, isClosing);
       connected = true;
       return stands;
@@ -261,9 +281,17 @@ type Api = {
   readonly runs: ReturnType<typeof postgresRunStore>;
 };
 
-function apiOn(store: Store, { config, log, adminHash, linesLost }: Ground, secret: string, recorder: Recorder): Api {
+function apiOn(
+  store: Store,
+  { config, log, adminHash, linesLost }: Ground,
+  secret: string,
+  recorder: Recorder,
+  evaluations: Evaluations,
+): Api {
   const app = createApi({
     store,
+    config,
+    evaluations,
     secret,
     adminHash,
     recorder: () => recorder.stats(),
@@ -307,6 +335,15 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
     metrics,
     log,
     uploads,
+    secret,
+    store: () => (ground.connected() ? ground.opening.store : null),
+    loading: createLoading(engine),
+    releases: createReadyReleases({
+      read: (agent, name) => readRelease(reached(ground.opening.store), { agent, name }),
+      prepare: async ({ upstream, model, checkpoint }) => {
+        if (upstream === engineUpstream && checkpoint !== null) await engine.ready({ model, checkpoint });
+      },
+    }),
   });
   const problems = () => [...databaseProblems(ground), ...healthOf(recorder.stats(), linesLost()).problems];
 
@@ -335,6 +372,7 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
     async close() {
       // The last answers are out; their copies still have to reach the recorder.
       for (let waited = 0; gateway.inFlight > 0 && waited < 5_000; waited += 10) await sleep(10);
+      await gateway.close();
       await upstreams.close();
       await engine.close();
       await recorder.close();
@@ -345,7 +383,7 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
 async function standOn(
   store: Store,
   answers: Store,
-  { config, log, known, keys, routes, show }: Ground,
+  { config, log, known, keys, routes, show, background }: Ground,
   recorder: Recorder,
   engine: KeptEngine,
   stopping: () => boolean,
@@ -374,7 +412,7 @@ async function standOn(
   const parts = [
     await watchKeys(watches, keptKeys, log, `${hostname()}:${resolve(config.home)}`),
     await watchRoutes(watches, keptRoutes, log),
-    watchRollouts(answers, log),
+    ...(background ? [watchRollouts(answers, log)] : []),
     startUpkeep(
       answers,
       () => recorder.stats(),

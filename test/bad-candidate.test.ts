@@ -15,7 +15,7 @@ import type { DeskData } from '../examples/support-desk/tasks.ts';
 import { makeVisitor } from '../examples/support-desk/traffic.ts';
 import { hashedId } from '../src/collect/person.ts';
 import type { Turn } from '../src/collect/turn.ts';
-import { parseConfig } from '../src/config.ts';
+import { agentOf, parseConfig } from '../src/config.ts';
 import { position } from '../src/deploy/assign.ts';
 import { verifyAudit } from '../src/deploy/audit.ts';
 import { createRelease, reconcile, startRollout } from '../src/deploy/reconcile.ts';
@@ -26,7 +26,7 @@ import { parameterShapes, parseModelConfig } from '../src/engine/onnx/config.ts'
 import { randomWeights } from '../src/engine/onnx/weights.ts';
 import { engineUpstream } from '../src/engine/open.ts';
 import type { Report } from '../src/evaluate/report.ts';
-import { evaluate } from '../src/evaluate/run.ts';
+import { evaluateReleases } from '../src/evaluate/run.ts';
 import { makeSuite } from '../src/evaluate/suite.ts';
 import { loadChatCodec } from '../src/simulate/chat-codec.ts';
 import { makeTasks } from '../src/simulate/environment.ts';
@@ -45,10 +45,10 @@ const agent = 'support-desk';
 const baseline = 'support-desk-0';
 const home = mkdtempSync(join(tmpdir(), 'pawl-bad-'));
 const folderOf = (name: string) => join(home, 'models', name);
+const config = parseConfig({ agents: [supportDeskAgent], home, port: 0 }, {}, home);
 let started: Started;
 let clientKey = '';
 beforeAll(async () => {
-  const config = parseConfig({ agents: [supportDeskAgent], home, port: 0 }, {}, home);
   started = await startAll(config, pino({ level: 'silent' }), {
     show: async (secret, token) => {
       if (secret === 'client key') clientKey = token;
@@ -106,14 +106,16 @@ async function makeEscalator(folder: string): Promise<void> {
 async function examine(name: string): Promise<{ report: Report; candidate: Release }> {
   const { world, engine, serving } = started;
   await engine.engine.load(name, folderOf(name));
-  const report = await evaluate({
-    agent,
-    engine: engine.engine,
-    environment: world.environment!,
+  const report = await evaluateReleases({
+    agent: agentOf(config),
+    store: serving.store,
     suite: makeSuite('golden', world.golden()),
-    codec: await loadChatCodec(world.train.base!),
-    baseline: { name: baseline, model: baseline },
-    candidate: { name, model: name },
+    baseline: { name: baseline, checkpoint: world.train.base! },
+    candidate: { name, checkpoint: folderOf(name) },
+    play: {
+      withEngine: (use) => use(engine.engine),
+      withDoor: () => Promise.reject(new Error('Nothing here goes through the gateway.')),
+    },
     seed: 1,
   });
   const release = { agent, name, upstream: engineUpstream, model: name, checkpoint: folderOf(name), report: report.id };
@@ -189,7 +191,7 @@ describe.each([
   it('is taken back by the canary when it is forced past that, and only its own users ever meet it', async () => {
     const { store } = started.serving;
     const settings = { steps: [share, 1], holdSeconds: 0, minTurns: 20, minUnits: 20, latencyRatio: 100 };
-    const start = { id, agent, candidate, report, settings, force: true, actor: 'ann' };
+    const start = { id, agent, candidate, report, settings, forced: 'To see it taken back.', actor: 'ann' };
     let rollout = await startRollout(store, start, Date.now());
     for (let i = 0; isOpen(rollout); i++) {
       await wave(`${name}-under-way-${i}-`, 100 + i);

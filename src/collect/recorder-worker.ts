@@ -1,14 +1,16 @@
 /**
- * The worker thread of recording: exchanges in, turns journalled, journal pumped into the database. It reads one
- * message at a time, gives way between exchanges so that disk and database work goes on, and reports progress back every
- * few milliseconds. Started by recorder.ts through recorder-boot.js; nothing else imports it.
+ * The worker thread of recording: exchanges in, turns journalled, journal pumped into the database. Once its code is loaded
+ * it waits to be told to begin. It reads one message at a time, gives way between exchanges so that disk and database work
+ * goes on, and reports progress back every few milliseconds. Started by recorder.ts through recorder-boot.js; nothing else
+ * imports it.
  */
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
+import { encodeLine, readLine } from '../store/line.ts';
 import { type Exchange, exchangeBytes, unpackExchanges } from './exchange.ts';
 import { type Appended, type Journal, openJournal } from './journal.ts';
 import { scanRecords } from './journal-record.ts';
-import { encodeLine, readLine } from './line.ts';
+import { packThreads, unpackThreads } from './known-threads.ts';
 import { makeAttachment, makeSignal, makeTurn } from './make-turn.ts';
 import { startPump } from './pump.ts';
 import {
@@ -21,11 +23,13 @@ import {
   type WorkerData,
 } from './recorder.ts';
 import { openSegment } from './segments.ts';
+import { makeSibling, type SiblingOf } from './sibling.ts';
 import type { JournalEntry } from './signal.ts';
 import type { OpenSink, Sink } from './sink.ts';
 import { createThreader, type ThreadPoint } from './thread.ts';
 import type { Turn } from './turn.ts';
 import { uuidv7 } from './uuid.ts';
+import { warmUp } from './warm-up.ts';
 import { createYielding } from './yielding.ts';
 
 /** How long the event loop may be held by parsing before disk and database get their turn. */
@@ -35,7 +39,10 @@ const REPORT_MS = 250;
 /** Acknowledgements wait this long for company: each one interrupts the thread that answers requests. */
 const ACKNOWLEDGE_MS = 10;
 const THREAD_MEMORY_MS = 60 * 60 * 1000;
-/** How long a start waits for the database's memory of conversations before exchanges are placed without it. */
+/**
+ * How long the first start waits for the database's memory of conversations before exchanges are placed without it. A thread
+ * that takes another's place is told what that one knew, and waits for nothing.
+ */
 const SEED_MS = 1000;
 /** Journal read back at a start so that conversations under way are recognised. */
 const SEED_BYTES = 32 * 1024 * 1024;
@@ -49,6 +56,14 @@ const port = parentPort;
 if (port === null) throw new Error('recorder-worker.ts runs as a worker thread of recorder.ts, not by itself.');
 const post = (message: FromWorker) => port.postMessage(message);
 
+const loadSink = () => (options.sinkModule === null ? import('../store/sink.ts') : import(options.sinkModule));
+// One that cannot be loaded is tried again, and said, when it is opened.
+await loadSink().catch(() => {});
+warmUp();
+post({ kind: 'loaded' });
+const told = await new Promise<ToWorker>((resolve) => port.once('message', resolve));
+const threads = told.kind === 'begin' ? told.threads : null;
+
 const journal = await openJournal({
   folder: join(options.home, 'journal'),
   ...(options.journalBytes === null ? {} : { maxBytes: options.journalBytes }),
@@ -58,8 +73,14 @@ let seeded = () => {};
 const threadsKnown = new Promise<void>((resolve) => {
   seeded = resolve;
 });
-const threader = createThreader({ secret: options.secret, idleMs: THREAD_MEMORY_MS });
-threader.seed(await recentThreads(journal));
+const untold = [...(threads ?? [])];
+const threader = createThreader({
+  secret: options.secret,
+  idleMs: THREAD_MEMORY_MS,
+  // Newest first: what is continued next was most likely said last.
+  older: () => (untold.length === 0 ? null : unpackThreads(untold.pop() as string)),
+});
+if (threads === null) learn(await recentThreads(journal));
 
 const pump = await startPump({
   journal,
@@ -84,7 +105,7 @@ let working = false;
 const yielding = createYielding();
 let taken = 0;
 let unfinished = 0; // appends and exchanges not settled yet
-const finishedSince = { exchanges: 0, bytes: 0 };
+const finishedSince = { exchanges: 0, bytes: 0, threads: [] as ThreadPoint[] };
 let reporting = false;
 
 port.on('message', (message: ToWorker) => {
@@ -108,6 +129,8 @@ port.on('message', (message: ToWorker) => {
     case 'close':
       void close();
       break;
+    case 'begin': // once, above
+      break;
     default:
       message satisfies never;
   }
@@ -117,8 +140,10 @@ const timer = setInterval(() => {
   report();
 }, REPORT_MS);
 // Waited for before the first exchange comes, not by it: what waits here would be lost with the process.
-await Promise.race([threadsKnown, new Promise<void>((resolve) => setTimeout(resolve, SEED_MS).unref())]);
+if (threads === null)
+  await Promise.race([threadsKnown, new Promise<void>((resolve) => setTimeout(resolve, SEED_MS).unref())]);
 post({ kind: 'ready' });
+while (threader.learn()) await new Promise(setImmediate);
 
 async function work(): Promise<void> {
   let since = performance.now();
@@ -139,25 +164,32 @@ function take(exchange: Exchange): void {
   taken++;
   const bytes = exchangeBytes(exchange);
   let payload: string;
+  let point: ThreadPoint | null;
   try {
     const made = makeTurn(exchange, { threader, secret: options.secret, now: Date.now(), newId: uuidv7 });
     for (const [kind, n] of Object.entries(made.turn.redactions)) redactions[kind] = (redactions[kind] ?? 0) + n;
     if (made.tokensDropped) tokensDropped++;
     if (made.contentDropped) contentDropped++;
     unfit += made.unfit;
-    payload = encodeLine({ kind: 'turn', turn: made.turn });
+    payload = encodeLine(entryOf(made.turn, exchange.sibling));
+    point = exchange.sibling === undefined ? pointOf(made.turn) : null; // no conversation goes on from a sibling
   } catch (error) {
     // No content in the message: it has not been redacted.
     problem(`Turn ${exchange.id} could not be recorded (${error instanceof Error ? error.name : 'unknown error'}).`);
-    finish(bytes, 'broken');
+    finish(bytes, 'broken', null);
     return;
   }
-  void append(payload).then((result) => finish(bytes, dropReason(result)));
+  void append(payload).then((result) => finish(bytes, dropReason(result), point));
 }
 
-function finish(bytes: number, reason: DropReason | null): void {
+function entryOf(turn: Turn, of: SiblingOf | undefined): JournalEntry {
+  return of === undefined ? { kind: 'turn', turn } : { kind: 'sibling', sibling: makeSibling(turn, of) };
+}
+
+function finish(bytes: number, reason: DropReason | null, point: ThreadPoint | null): void {
   if (reason === null) journalled++;
   else dropped[reason]++;
+  if (reason === null && point !== null) finishedSince.threads.push(point);
   finishedSince.exchanges++;
   finishedSince.bytes += bytes;
   reportSoon();
@@ -194,15 +226,13 @@ async function signal(raw: SignalEntry): Promise<'journalled' | 'full' | 'failed
 }
 
 async function openSink(): Promise<Sink> {
-  const module: { openSink: OpenSink } = await (options.sinkModule === null
-    ? import('../store/sink.ts')
-    : import(options.sinkModule));
+  const module: { openSink: OpenSink } = await loadSink();
   const sink = await module.openSink({ home: options.home, databaseUrl: options.databaseUrl });
   try {
     const known = (await sink.threads?.(Date.now() - THREAD_MEMORY_MS)) ?? [];
-    // Newest first, since what a trajectory reached last closes what it reached before; in pieces, since answers come meanwhile.
+    // Newest first, and in pieces, since answers come meanwhile.
     for (let end = known.length; end > 0; end -= SEED_PIECE) {
-      threader.seed(known.slice(Math.max(0, end - SEED_PIECE), end));
+      learn(known.slice(Math.max(0, end - SEED_PIECE), end));
       await new Promise(setImmediate);
     }
   } catch (error) {
@@ -222,6 +252,17 @@ function turnIn(payload: Buffer): Turn | null {
   }
 }
 
+/** Seeds what earlier processes knew, and has it kept for the thread that may follow this one. */
+function learn(points: readonly ThreadPoint[]): void {
+  threader.seed(points);
+  if (points.length > 0) post({ kind: 'learned', threads: packThreads(points) });
+}
+
+/** Where a whole answer left its conversation. */
+function pointOf({ threadKey, trajectory, status, startedAt, latencyMs }: Turn): ThreadPoint | null {
+  return threadKey === null || status !== 'ok' ? null : { threadKey, trajectory, at: startedAt + latencyMs };
+}
+
 async function recentThreads(from: Journal): Promise<ThreadPoint[]> {
   const points: ThreadPoint[] = [];
   const since = Date.now() - THREAD_MEMORY_MS;
@@ -232,12 +273,11 @@ async function recentThreads(from: Journal): Promise<ThreadPoint[]> {
     left -= bytes;
     for (const { payload } of scanRecords(await readBytes(from.folder, segment, start, bytes), 0).records) {
       const turn = turnIn(payload);
-      if (turn === null || turn.threadKey === null || turn.status !== 'ok') continue;
-      const at = turn.startedAt + turn.latencyMs;
-      if (at >= since) points.push({ threadKey: turn.threadKey, trajectory: turn.trajectory, at });
+      const point = turn === null ? null : pointOf(turn);
+      if (point !== null && point.at >= since) points.push(point);
     }
   }
-  return points.sort((a, b) => a.at - b.at);
+  return points;
 }
 
 async function readBytes(folder: string, segment: number, start: number, end: number): Promise<Buffer> {
@@ -281,9 +321,17 @@ function reportSoon(): void {
 }
 
 function report(): void {
-  post({ kind: 'progress', exchanges: finishedSince.exchanges, bytes: finishedSince.bytes, counts: counts() });
+  const { exchanges, bytes, threads: points } = finishedSince;
+  post({
+    kind: 'progress',
+    exchanges,
+    bytes,
+    counts: counts(),
+    threads: points.length > 0 ? packThreads(points) : null,
+  });
   finishedSince.exchanges = 0;
   finishedSince.bytes = 0;
+  finishedSince.threads = [];
 }
 
 function counts(): WorkerCounts {

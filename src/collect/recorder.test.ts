@@ -1,6 +1,8 @@
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bytes, chat, exchange } from './fixtures/exchange.ts';
 import { stored } from './fixtures/file-sink.ts';
@@ -29,6 +31,37 @@ afterEach(async () => {
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10));
 }
+
+/** The recorder's threads from now on, so that one can be ended where it stands. */
+function recorders() {
+  const threads = createRequire(import.meta.url)('node:worker_threads') as { Worker: typeof Worker };
+  const made: Worker[] = [];
+  let loaded = 0;
+  const { Worker: Original } = threads;
+  threads.Worker = class extends Original {
+    constructor(...args: ConstructorParameters<typeof Worker>) {
+      super(...args);
+      made.push(this);
+      this.on('message', ({ kind }: { kind: string }) => {
+        if (kind === 'loaded') loaded++;
+      });
+    }
+  };
+  syncBuiltinESMExports();
+  return {
+    loaded: () => loaded,
+    async endFirst() {
+      await made[0]?.terminate();
+    },
+    [Symbol.dispose]() {
+      threads.Worker = Original;
+      syncBuiltinESMExports();
+    },
+  };
+}
+
+const segments = async (): Promise<number> =>
+  (await readdir(join(home, 'journal'))).filter((name) => name.endsWith('.journal')).length;
 
 function feedback(fields: Partial<Signal> = {}): Signal {
   return {
@@ -171,6 +204,33 @@ describe('the recorder', () => {
     recorder.record(exchange());
     await until(() => recorder.stats().recorded >= journalled + 1);
     expect((await stored(home)).length).toBeGreaterThanOrEqual(journalled + 1);
+  });
+
+  test('has a spare take over at once, with what its forerunner knew, while the database is away', async () => {
+    await writeFile(join(home, 'down'), '');
+    using workers = recorders();
+    const recorder = await start({ spareAfterMs: 0 });
+    recorder.record(chat([{ role: 'user', content: 'Hello' }], 'Hi', { startedAt: Date.now() }));
+    await until(() => recorder.stats().journalled === 1 && recorder.stats().queueDepth === 0);
+    await until(() => workers.loaded() === 2);
+    const before = await segments();
+    const ended = performance.now();
+    await workers.endFirst();
+    const history = [
+      { role: 'user', content: 'Hello' },
+      { role: 'assistant', content: 'Hi' },
+    ];
+    recorder.record(chat([...history, { role: 'user', content: 'Where is my order?' }], 'On its way.'));
+    await until(() => recorder.stats().journalled === 2);
+    console.log(JSON.stringify({ recorder_replaced_ms: Math.round(performance.now() - ended) }));
+    expect(recorder.stats()).toMatchObject({ restarts: 1, sinkUp: false, recorded: 0 });
+    expect(recorder.stats().dropped.crash).toBe(0);
+    expect(await segments()).toBe(before + 1);
+    await rm(join(home, 'down'));
+    expect(await recorder.drain(60_000)).toBe(true);
+    const ids = (await stored(home)).map((entry) => (entry.kind === 'turn' ? entry.turn.trajectory : ''));
+    expect(ids).toHaveLength(2);
+    expect(ids[0]).toBe(ids[1]);
   });
 
   test('replaces a worker that hangs, counts what it had as lost, and loses nothing that was journalled', async () => {

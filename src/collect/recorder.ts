@@ -2,15 +2,17 @@
  * The main thread's side of recording: takes finished exchanges without ever waiting, copies their bytes once into one
  * buffer, and hands that over to the worker thread (recorder-worker.ts), which does all the work. The queue between
  * the two is bounded by count and by bytes; over it the newest exchange is dropped and counted. A worker that dies or
- * hangs is replaced (recorder-thread.ts); what it had not acknowledged is counted as lost.
+ * hangs is replaced (recorder-thread.ts); what it had not acknowledged is counted as lost, and what it knew of conversations
+ * is told to the next.
  *
  * Bytes are copied, never transferred as they are: network buffers are slices of larger ones that others still use.
  */
 import { type Exchange, exchangeBytes, packExchanges } from './exchange.ts';
+import { createKnownThreads } from './known-threads.ts';
 import { keepThread, type LostReason } from './recorder-thread.ts';
 import type { JournalEntry } from './signal.ts';
 
-export type SignalEntry = Exclude<JournalEntry, { kind: 'turn' }>;
+export type SignalEntry = Extract<JournalEntry, { kind: 'signal' | 'attachment' }>;
 /** `failed`: the disk did not take it, or the worker died first. */
 export type Signalled = 'journalled' | 'full' | 'failed';
 
@@ -73,6 +75,8 @@ export type RecorderOptions = {
   readonly sinkModule?: string;
   /** How long the worker may be without a word before it is replaced. */
   readonly hangMs?: number;
+  /** How long after the worker is ready its spare is loaded. */
+  readonly spareAfterMs?: number;
   readonly log?: { warn(details: object, message: string): void };
 };
 
@@ -86,6 +90,11 @@ export type WorkerData = {
   readonly sinkModule: string | null;
 };
 export type ToWorker =
+  /**
+   * Opens the journal and takes exchanges. `threads`: the conversations known so far (known-threads.ts), oldest first; null: none,
+   * so that the journal and the database are asked first.
+   */
+  | { readonly kind: 'begin'; readonly threads: readonly string[] | null }
   /** `rows`: JSON of the exchanges' rows; `bytes`: request and answer of each, in that order. */
   | { readonly kind: 'exchanges'; readonly rows: string; readonly bytes: ArrayBuffer }
   | { readonly kind: 'signal'; readonly ticket: number; readonly entry: SignalEntry }
@@ -93,9 +102,19 @@ export type ToWorker =
   | { readonly kind: 'close' };
 export type WorkerCounts = Omit<RecorderStats, 'queueDepth' | 'queueBytes' | 'restarts'>;
 export type FromWorker =
+  /** Its code is there; it waits to be told to begin. */
+  | { readonly kind: 'loaded' }
   | { readonly kind: 'ready' }
-  /** Exchanges done with since the last message, journalled or dropped. */
-  | { readonly kind: 'progress'; readonly exchanges: number; readonly bytes: number; readonly counts: WorkerCounts }
+  /** Exchanges done with since the last message, journalled or dropped, and the points that conversations have reached by them. */
+  | {
+      readonly kind: 'progress';
+      readonly exchanges: number;
+      readonly bytes: number;
+      readonly counts: WorkerCounts;
+      readonly threads: string | null;
+    }
+  /** Points that earlier processes had reached. */
+  | { readonly kind: 'learned'; readonly threads: string }
   | { readonly kind: 'signalled'; readonly ticket: number; readonly result: Signalled }
   | { readonly kind: 'drained'; readonly ticket: number; readonly done: boolean }
   | { readonly kind: 'problem'; readonly message: string }
@@ -128,6 +147,7 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
   const lost: Partial<Record<DropReason, number>> = {};
   let closing = false;
   let nextTicket = 1;
+  const threads = createKnownThreads();
   const tickets = new Map<number, (message: FromWorker | null) => void>(); // null: the worker is gone
 
   const drop = (reason: DropReason, n = 1) => {
@@ -140,6 +160,10 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
         sent.exchanges -= message.exchanges;
         sent.bytes -= message.bytes;
         counts = message.counts;
+        if (message.threads !== null) threads.add(message.threads);
+        break;
+      case 'learned':
+        threads.addOlder(message.threads);
         break;
       case 'signalled':
       case 'drained':
@@ -149,6 +173,7 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
       case 'problem':
         options.log?.warn({}, message.message);
         break;
+      case 'loaded':
       case 'ready':
       case 'closed':
         break;
@@ -169,11 +194,13 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
 
   const thread = await keepThread({
     data: workerData,
+    begin: (again) => ({ kind: 'begin', threads: again ? threads.pieces() : null }),
     onReady: handOver,
     onMessage,
     onLost,
     warn: (details, message) => options.log?.warn(details, message),
     hangMs: options.hangMs ?? HANG_MS,
+    ...(options.spareAfterMs === undefined ? {} : { spareAfterMs: options.spareAfterMs }),
   });
 
   function handOver(): void {

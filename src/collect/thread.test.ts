@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createThreader, normalise, type ThreadedTurn, type Threader } from './thread.ts';
+import { createThreader, normalise, type ThreadedTurn, type Threader, type ThreaderOptions } from './thread.ts';
 import type { Choice } from './turn.ts';
 
 const user = (content: unknown) => ({ role: 'user', content });
@@ -10,7 +10,7 @@ const answer = (message: object, index = 0): Choice => ({
   finishReason: 'stop',
 });
 
-function desk(options: { maxPoints?: number; idleMs?: number } = {}, name = 't') {
+function desk(options: Partial<ThreaderOptions> = {}, name = 't') {
   let made = 0;
   let now = 0;
   const threader: Threader = createThreader({ secret: 's', ...options });
@@ -251,6 +251,40 @@ describe('what is remembered', () => {
     expect(after.say([...history, user('x'), assistant('y'), user('z')], 'end')).toBe('t1');
     after.threader.seed([first, second]); // nor what was continued since
     expect(after.say([...history, user('x'), assistant('y'), user('again')], 'b')).toBe('later2');
+  });
+
+  test('the order in which points come does not matter: of a trajectory only the last one reached is open', () => {
+    const before = desk();
+    const history = [user('Hi'), assistant('Hello')];
+    const first = point(before.place([user('Hi')], [answer(assistant('Hello'))]), 1);
+    const second = point(before.place([...history, user('x')], [answer(assistant('y'))]), 2);
+    for (const [one, other] of [
+      [first, second],
+      [second, first],
+    ] as const) {
+      const after = desk({}, 'later');
+      after.threader.seed([one]);
+      after.threader.seed([other]);
+      after.wait(10);
+      expect(after.say([...history, user('branch')], 'b')).toBe('later1');
+      expect(after.say([...history, user('x'), assistant('y'), user('z')], 'end')).toBe('t1');
+    }
+  });
+
+  test('older points are read a piece at a time, and all of them before a turn that could continue one', () => {
+    const before = desk();
+    const pieces = ['one', 'two', 'three'].map((word) => [
+      point(before.place([user(word)], [answer(assistant('Hello'))]), 0),
+    ]);
+    const older = () => pieces.pop() ?? null;
+    const after = desk({ older }, 'later');
+    expect(after.threader.learn()).toBe(true);
+    after.say([user('four')], 'Hello');
+    after.say([user('one'), assistant('Hello'), user('x')], 'y', { explicit: 'named' });
+    expect(pieces).toHaveLength(2);
+    expect(after.say([user('one'), assistant('Hello'), user('x')], 'y')).toBe('t1');
+    expect(pieces).toHaveLength(0);
+    expect(after.threader.learn()).toBe(false);
   });
 
   test('keys do not give the words away: another secret gives other keys', () => {

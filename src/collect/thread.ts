@@ -27,14 +27,16 @@ import { createRecent } from './recent.ts';
 import type { Choice } from './turn.ts';
 import { isObject, parseUntrusted } from './untrusted.ts';
 
-/** One stored answer's end, as read back from the database or the journal. */
+/** One stored answer's end, as read back from the database, the journal or the thread that was there before (known-threads.ts). */
 export type ThreadPoint = { readonly threadKey: string; readonly trajectory: string; readonly at: number };
 
 export type Threader = {
   /** Decides and remembers. `at` is the time now, `newId` is used when a new trajectory begins. */
   place(turn: ThreadedTurn, at: number, newId: () => string): { trajectory: string; threadKey: string | null };
-  /** Points of earlier processes, oldest first; of each trajectory only the latest that is known at all is open. */
+  /** Points of earlier processes, in any order; of each trajectory only the latest that is known at all is open. */
   seed(points: readonly ThreadPoint[]): void;
+  /** Seeds the next of the `older` points; false when there are no more. */
+  learn(): boolean;
   size(): number;
 };
 
@@ -53,6 +55,11 @@ export type ThreaderOptions = {
   readonly secret: string;
   readonly maxPoints?: number;
   readonly idleMs?: number;
+  /**
+   * More points to be seeded, a piece at each call, null when there are no more. They are asked for by `learn`, and all at once
+   * by the first turn that could continue one of them: whoever starts with many need not read them all before the first turn.
+   */
+  readonly older?: () => readonly ThreadPoint[] | null;
 };
 
 type Reached = { readonly trajectory: string; at: number; open: boolean };
@@ -67,10 +74,15 @@ export function createThreader(options: ThreaderOptions): Threader {
   /** Where each trajectory is: what a seed says of an earlier point is old news. */
   const latest = createRecent<{ readonly threadKey: string; readonly at: number }>(maxPoints);
   let agedAt = 0;
+  let older = options.older ?? null;
 
   /** `known`: the trajectory may have reached this point already. */
   function reach(key: string, { trajectory, at, open }: Reached, known: boolean): void {
-    const point = points.get(key) ?? { reached: [], at };
+    const point = points.get(key);
+    if (point === undefined) {
+      points.set(key, { reached: [{ trajectory, at, open }], at }); // a list that is made full takes a tenth of one that grows
+      return;
+    }
     points.set(key, point);
     point.at = Math.max(point.at, at);
     const before = known ? point.reached.find((one) => one.trajectory === trajectory) : undefined;
@@ -83,6 +95,30 @@ export function createThreader(options: ThreaderOptions): Threader {
     if (point.reached.length > MAX_EQUAL) point.reached.shift();
   }
 
+  function seed(seeds: readonly ThreadPoint[]): void {
+    for (const { threadKey, trajectory, at } of seeds) {
+      const known = latest.get(trajectory);
+      if (known === undefined || at >= known.at) {
+        if (known !== undefined && known.threadKey !== threadKey)
+          for (const key of known.threadKey.split('.')) close(key, trajectory);
+        latest.set(trajectory, { threadKey, at });
+      }
+      const open = latest.get(trajectory)?.threadKey === threadKey;
+      for (const key of threadKey.split('.')) reach(key, { trajectory, at, open }, true);
+    }
+  }
+
+  function close(key: string, trajectory: string): void {
+    for (const one of points.get(key)?.reached ?? []) if (one.trajectory === trajectory) one.open = false;
+  }
+
+  function learn(): boolean {
+    const piece = older?.() ?? null;
+    if (piece === null) older = null;
+    else seed(piece);
+    return piece !== null;
+  }
+
   return {
     place(turn, at, newId) {
       if (at - agedAt > idleMs) {
@@ -93,6 +129,7 @@ export function createThreader(options: ThreaderOptions): Threader {
       if (!Array.isArray(turn.messages) || turn.messages.length === 0) {
         return { trajectory: turn.explicit ?? newId(), threadKey: null };
       }
+      if (older !== null && turn.explicit === null && turn.messages.some(isAnswer)) while (learn());
       let said = JSON.stringify([options.secret, turn.agent, turn.user]); // folded into one link at every answer
       let instructions = '';
       let system = '';
@@ -104,7 +141,7 @@ export function createThreader(options: ThreaderOptions): Threader {
           continue;
         }
         // Only an answer can be a point; the last match is the longest.
-        if (!isObject(message) || message.role !== 'assistant') {
+        if (!isAnswer(message)) {
           said += normalise(message);
           continue;
         }
@@ -128,14 +165,8 @@ export function createThreader(options: ThreaderOptions): Threader {
       for (const key of new Set(keys.flat())) reach(key, { trajectory, at, open: true }, joined !== undefined);
       return { trajectory, threadKey };
     },
-    seed(seeds) {
-      for (const { threadKey, trajectory, at } of seeds)
-        if (at >= (latest.get(trajectory)?.at ?? 0)) latest.set(trajectory, { threadKey, at });
-      for (const { threadKey, trajectory, at } of seeds) {
-        const open = latest.get(trajectory)?.threadKey === threadKey;
-        for (const key of threadKey.split('.')) reach(key, { trajectory, at, open }, true);
-      }
-    },
+    seed,
+    learn,
     size: points.size,
   };
 }
@@ -155,6 +186,8 @@ function threadKeys(link: string, system: string): string[] {
 
 /** The link of an answer to what was said before it. */
 const linkOf = (asked: string, answer: unknown): string => digest(asked + normalise(answer));
+
+const isAnswer = (message: unknown): boolean => isObject(message) && message.role === 'assistant';
 
 function isInstruction(message: unknown): boolean {
   return isObject(message) && (message.role === 'system' || message.role === 'developer');

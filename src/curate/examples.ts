@@ -1,11 +1,12 @@
 /**
- * A dataset's rows as examples for whoever trains: one per thread. Neutral on purpose: words always, exact tokens where
+ * A dataset's rows and pairs as whoever trains reads them: an example per thread, a pair per pair. Neutral on purpose: words always, exact tokens where
  * every answer has them. Which of the two a trainer takes is its own business (curate knows no tokenizer); tokens are only
  * right for the model that wrote them. Masks are filled here, and nowhere else (fill.ts): no trainer sees one.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { fill } from './fill.ts';
-import { fingerprint, type Row, type RowMessage, type RowTool, type Thread } from './row.ts';
+import type { PairRow, PairSource } from './pair.ts';
+import { type AssistantMessage, fingerprint, type Row, type RowMessage, type RowTool, type Thread } from './row.ts';
 
 export type ExactTurn = {
   readonly model: string;
@@ -64,4 +65,34 @@ export function examplesOf(row: Row, seed: number): CuratedExample[] {
       exact: asItWas ? exactOf(thread) : null,
     };
   });
+}
+
+export type CuratedPair = {
+  readonly id: string;
+  readonly source: PairSource;
+  /** Of all pairs that answer the same question. */
+  readonly group: string;
+  readonly taskType: string;
+  readonly gap: number;
+  readonly prompt: readonly RowMessage[];
+  readonly tools: readonly RowTool[];
+  /** With the reasoning that came before it, where there was any. */
+  readonly chosen: AssistantMessage;
+  readonly rejected: AssistantMessage;
+};
+
+/** Filled together, so that a mask is the same value in the question and in both answers. */
+export function pairOf({ source, group, taskType, gap, ...row }: PairRow, seed: number): CuratedPair {
+  const side = ({ message, reasoning }: PairRow['chosen']): AssistantMessage =>
+    reasoning === undefined ? message : { ...message, reasoning_content: reasoning };
+  const nameOf = ({ from }: PairRow['chosen']): string => ('signal' in from ? from.signal : from.answer);
+  const seen = { prompt: row.prompt, tools: row.tools, chosen: side(row.chosen), rejected: side(row.rejected) };
+  return {
+    id: `${nameOf(row.chosen)}>${nameOf(row.rejected)}`,
+    source,
+    group,
+    taskType: taskType ?? 'unknown',
+    gap,
+    ...fill(seen, seed, group),
+  };
 }

@@ -19,21 +19,22 @@ const toolCall = z.strictObject({
   type: z.literal('function'),
   function: z.strictObject({ name: z.string(), arguments: z.string() }),
 });
-const message = z.discriminatedUnion('role', [
+export const assistantMessage = z.strictObject({
+  role: z.literal('assistant'),
+  content: z.string().nullable(),
+  tool_calls: z.array(toolCall).exactOptional(),
+  /** Of an earlier answer, where the agent sends it back: then the model saw it. */
+  reasoning_content: z.string().exactOptional(),
+});
+export const message = z.discriminatedUnion('role', [
   z.strictObject({ role: z.literal('system'), content: z.string() }),
   z.strictObject({ role: z.literal('user'), content: z.string() }),
-  z.strictObject({
-    role: z.literal('assistant'),
-    content: z.string().nullable(),
-    tool_calls: z.array(toolCall).exactOptional(),
-    /** Of an earlier answer, where the agent sends it back: then the model saw it. */
-    reasoning_content: z.string().exactOptional(),
-  }),
+  assistantMessage,
   z.strictObject({ role: z.literal('tool'), tool_call_id: z.string(), content: z.string() }),
 ]);
 export type RowMessage = z.infer<typeof message>;
 
-const rowTool = z.strictObject({
+export const rowTool = z.strictObject({
   type: z.literal('function'),
   function: z.strictObject({
     name: z.string(),
@@ -162,7 +163,7 @@ function exactOf(turn: Turn): RowAnswer['exact'] {
 }
 
 /** The agent may say what kind of task this is, in the request's own `metadata.task_type`. */
-function taskTypeOf(turns: readonly Turn[]): string | null {
+export function taskTypeOf(turns: readonly Turn[]): string | null {
   for (const { request } of turns) {
     const type = isObject(request.metadata) ? request.metadata.task_type : undefined;
     if (typeof type === 'string' && /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(type)) return type;
@@ -170,7 +171,7 @@ function taskTypeOf(turns: readonly Turn[]): string | null {
   return null;
 }
 
-type AssistantMessage = Extract<RowMessage, { role: 'assistant' }>;
+export type AssistantMessage = z.infer<typeof assistantMessage>;
 
 /** One turn as words: what the model was given, and what it said to that. */
 export type Asked = {

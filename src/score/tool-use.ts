@@ -13,7 +13,7 @@
 import { chatMessages } from '../collect/chat-form.ts';
 import type { Turn } from '../collect/turn.ts';
 import { isObject, type JsonObject, parseUntrusted } from '../collect/untrusted.ts';
-import { misfit } from './json-schema.ts';
+import { misfitIfKnown } from './json-schema.ts';
 import { type ComputingScorer, inOrder, mean, unmeasured } from './scorer.ts';
 
 type Call = { readonly id: string | null; readonly name: string | null; readonly arguments: unknown };
@@ -100,7 +100,8 @@ function judge(
   if (tools !== null && !tools.has(call.name)) return { worth: 0, fault: 'of an unknown tool' };
   const given = typeof call.arguments === 'string' ? parseUntrusted(call.arguments || '{}') : call.arguments;
   if (!isObject(given)) return { worth: 0, fault: 'with arguments that are no JSON object' };
-  if (misfit(given, tools?.get(call.name)) !== null) return { worth: 0, fault: 'with arguments that do not fit' };
+  if (misfitIfKnown(given, tools?.get(call.name)) !== null)
+    return { worth: 0, fault: 'with arguments that do not fit' };
   const key = JSON.stringify([call.name, canonical(given)]);
   const before = seen.get(key);
   const repeated = before !== undefined && (result === null || before.has(null) || before.has(result));
@@ -112,7 +113,7 @@ function judge(
 export function toolUse(): ComputingScorer {
   return {
     name: 'tool use',
-    version: JSON.stringify(['tool-use', 1]),
+    version: JSON.stringify(['tool-use', 2]),
     score({ turns: given }) {
       const turns = inOrder(given);
       const seen = new Map<string, Set<string | null>>();

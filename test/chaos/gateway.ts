@@ -20,11 +20,15 @@ const endLimitMs = 60_000;
 const answerLimitMs = 30_000;
 /** A database further behind than this does not take what comes in. */
 const lateMs = 2_000;
+/** Time between two looks at the recorder's queue, and after how long it is twice, three times that: some machines are slow. */
+const lookMs = 50;
+const slowerMs = 2_000;
 
 type Health = {
   readonly recording: {
     readonly queueDepth: number;
     readonly journalled: number;
+    readonly restarts: number;
     readonly sinkLagMs: number;
     readonly sinkUp: boolean;
     readonly dropped: Readonly<Record<string, number>>;
@@ -49,6 +53,8 @@ export type ChaosGateway = {
   signal(name: NodeJS.Signals): void;
   /** Resolves when the recorder has nothing old in its queue; false when that does not come about. */
   journals(limitMs: number): Promise<boolean>;
+  /** Ends the recorder's thread where it stands. Resolves when the next one has nothing old in its queue. */
+  replaceRecorder(limitMs: number): Promise<boolean>;
   /** Resolves when the database takes what comes in; false when that does not come about. */
   writes(limitMs: number): Promise<boolean>;
   /** Resolves when everything it has is in the database; false when that does not come about. */
@@ -189,16 +195,33 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
     return false;
   }
 
-  /** Exchanges handed over come back as journalled: what was queued at one look is done with at the next. */
+  /**
+   * Exchanges are journalled in the order they came in. So once what was queued at one look is done at the next, nothing is
+   * older than the time between the two. A thread that ended between them has done nothing, however many it is said to have lost.
+   */
   async function journals(limitMs: number): Promise<boolean> {
     const done = ({ journalled, dropped }: Health['recording']) =>
       journalled + Object.values(dropped).reduce((sum, n) => sum + n, 0);
-    for (let until = now() + limitMs, before = (await scrape())?.recording; now() < until; await sleep(50)) {
+    const began = now();
+    for (let before = (await scrape())?.recording; now() < began + limitMs; ) {
+      await sleep(lookMs * (1 + (now() - began) / slowerMs));
       const seen = (await scrape())?.recording;
-      if (before !== undefined && seen !== undefined && done(seen) >= done(before) + before.queueDepth) return true;
-      before ??= seen;
+      const same = before !== undefined && seen !== undefined && seen.restarts === before.restarts;
+      if (same && done(seen) >= done(before!) + before!.queueDepth) return true;
+      before = seen;
     }
     return false;
+  }
+
+  async function replaceRecorder(limitMs: number): Promise<boolean> {
+    const until = now() + limitMs;
+    const restarts = (await scrape())?.recording.restarts ?? 0;
+    gateway.signal('SIGUSR2');
+    while (((await scrape())?.recording.restarts ?? restarts) === restarts) {
+      if (now() > until || !alive()) return false;
+      await sleep(20);
+    }
+    return await journals(until - now());
   }
 
   const gateway: ChaosGateway = {
@@ -239,6 +262,7 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
       if (alive()) child?.kill(name);
     },
     journals,
+    replaceRecorder,
     writes: (limitMs) => stays(limitMs, ({ sinkUp, sinkLagMs }) => sinkUp && sinkLagMs < lateMs),
     drained: (limitMs) =>
       stays(limitMs, ({ sinkUp, queueDepth, sinkLagMs }) => sinkUp && queueDepth === 0 && sinkLagMs === 0),

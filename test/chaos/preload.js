@@ -34,15 +34,17 @@ if (file !== undefined) {
 
 if (isMainThread && process.env.PAWL_CHAOS_CLOCK !== undefined) {
   const threads = createRequire(import.meta.url)('node:worker_threads');
-  /** @type {{ terminate(): Promise<number> } | null} */
-  let recorder = null;
+  /** @type {import('node:worker_threads').Worker[]} oldest first: the first records, others stand by */
+  const recorders = [];
   threads.Worker = class extends threads.Worker {
     /** @param {[string | URL, import('node:worker_threads').WorkerOptions?]} args */
     constructor(...args) {
       super(...args);
-      if (args[1]?.name === 'recorder') recorder = /** @type {any} */ (this);
+      if (args[1]?.name !== 'recorder') return;
+      recorders.push(/** @type {any} */ (this));
+      this.once('exit', () => recorders.splice(recorders.indexOf(/** @type {any} */ (this)), 1));
     }
   };
   syncBuiltinESMExports();
-  process.on('SIGUSR2', () => void recorder?.terminate());
+  process.on('SIGUSR2', () => void recorders[0]?.terminate());
 }

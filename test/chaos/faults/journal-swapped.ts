@@ -1,7 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { always, type Fault } from '../fault.ts';
 import { segmentsIn, withRecordsWaiting } from '../journal-files.ts';
+import { now } from '../ledger.ts';
+
+const recorderMs = 20_000;
 
 export const journalSwapped: Fault = {
   name: 'journal-swapped',
@@ -13,11 +15,11 @@ export const journalSwapped: Fault = {
   excuses: ['away', 'not-recorded'],
   unable: always,
   async inject(stage) {
-    /** A recorder that starts again begins a segment of its own. */
+    /** A recorder that takes another's place begins a segment of its own. */
     const beginSegment = async () => {
-      stage.gateway.signal('SIGUSR2');
-      await sleep(500);
-      await stage.gateway.journals(20_000);
+      if (await stage.gateway.replaceRecorder(recorderMs)) return;
+      const what = `a recorder whose thread was ended had not taken up its work after ${recorderMs / 1000} s`;
+      stage.ledger.findings.push({ at: now(), during: 'journal-swapped', what });
     };
     const detail = await withRecordsWaiting(
       stage,

@@ -8,13 +8,13 @@
  * The entry is in the form the database takes apart: a turn's two large documents stand behind its columns, so that each
  * is read once; token arrays are columns too; and there is nothing that jsonb cannot hold.
  */
-import type { JournalEntry } from './signal.ts';
-import type { Choice, Turn } from './turn.ts';
+import type { JournalEntry } from '../collect/signal.ts';
+import type { Choice, Turn } from '../collect/turn.ts';
 
 export type Line = {
   readonly kind: JournalEntry['kind'];
   readonly agent: string;
-  /** Milliseconds since 1970: a turn's start, otherwise when it is said to have happened. */
+  /** Milliseconds since 1970: the start of a turn or sibling, otherwise when it is said to have happened. */
   readonly at: number;
   /** The entry without its documents: a JSON object in UTF-8. */
   readonly json: Buffer;
@@ -34,6 +34,10 @@ const nothing = Buffer.alloc(0);
 export function encodeLine(entry: JournalEntry): string {
   if (entry.kind === 'turn') return encodeTurn(entry.turn);
   const { kind } = entry;
+  if (entry.kind === 'sibling') {
+    const { agent, startedAt: at } = entry.sibling;
+    return `${opening({ kind, agent, at })}${storable(entry.sibling)}}`;
+  }
   const body = entry.kind === 'signal' ? entry.signal : entry.attachment;
   return `${opening({ kind, agent: body.agent, at: body.at })}${storable(body)}}`;
 }
