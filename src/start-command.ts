@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } fro
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { exposure } from './api/guard.ts';
+import { recordedBy } from './collect/recorded.ts';
 import { wholeNumber, withConfigOption } from './command.ts';
 import { agentOf, loadConfig } from './config.ts';
 import { weightOf } from './deploy/rollout.ts';
@@ -74,7 +75,7 @@ async function run(options: Options): Promise<void> {
   const config = await loadConfig(options);
   const agent = agentOf(config);
   const { log, linesLost } = openLog(process.env.PAWL_LOG ?? 'error');
-  const { startAll, lastTurn, writeSummary, recordedBy, conversations, wave } = await import('./start.ts');
+  const { startAll, lastTurn, writeSummary, conversations, wave } = await import('./start.ts');
   const { advance } = await import('./loop.ts');
   const { wantTurn, resumeLoop } = await import('./loop/people.ts');
   const { lockName } = await import('./loop/runner.ts');

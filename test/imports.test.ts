@@ -18,6 +18,7 @@ const upstream: Record<string, readonly string[]> = {
   loop: [
     'agent.ts',
     'loop.ts',
+    'with-serving.ts',
     'collect',
     'score',
     'curate',
@@ -28,7 +29,20 @@ const upstream: Record<string, readonly string[]> = {
     'engine',
     'store',
   ],
-  api: ['collect', 'score', 'curate', 'simulate', 'train', 'evaluate', 'deploy', 'loop', 'gateway', 'engine', 'store'],
+  api: [
+    'agent.ts',
+    'collect',
+    'score',
+    'curate',
+    'simulate',
+    'train',
+    'evaluate',
+    'deploy',
+    'loop',
+    'gateway',
+    'engine',
+    'store',
+  ],
 };
 /** A record's own file: what it is, without any doing. */
 const records = [
