@@ -6,6 +6,7 @@ import { cancelledAmong } from '../store/cancelled.ts';
 import { readSiblings } from '../store/siblings.ts';
 import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
 import { type Column, table } from '../terminal.ts';
+import { readableId, typedUser } from './person.ts';
 import { timelineOf } from './timeline.ts';
 import { clock, duration, timelineLines } from './timeline-print.ts';
 import { type Origin, origins, type Trajectory } from './trajectory.ts';
@@ -71,9 +72,9 @@ const list = withConfigOption(new Command('list'))
     '\nExamples:\n  pawl trajectories list --since 2h --errors\n  pawl trajectories list --agent support-desk --user u-17 --json',
   )
   .action((options: ListOptions) =>
-    withHome(options, 'existing', async ({ store, terminal, storedUser }) => {
+    withHome(options, 'existing', async ({ store, terminal, secret }) => {
       const { agent, origin, release, since, until, limit, json } = options;
-      const user = options.user === undefined ? undefined : storedUser(options.user);
+      const user = options.user === undefined ? undefined : typedUser(options.user, secret);
       const status = options.errors ? 'error' : undefined;
       const page = await listTrajectories(store, { agent, user, origin, release, status, since, until, limit });
       const cancelled = await cancelledAmong(store, page.trajectories);
@@ -110,8 +111,8 @@ const show = withConfigOption(new Command('show'))
   .option('--json', 'everything as one JSON object')
   .addHelpText('after', '\nExample:\n  pawl trajectories show order-4711 --full | less -R')
   .action((id: string, options: ShowOptions) =>
-    withHome(options, 'existing', async ({ store, terminal, stored }) => {
-      const found = await readTrajectory(store, stored(id), {
+    withHome(options, 'existing', async ({ store, terminal, secret }) => {
+      const found = await readTrajectory(store, readableId(id, secret), {
         agent: options.agent,
         maxTurns: options.turns,
       });

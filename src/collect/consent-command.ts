@@ -11,6 +11,7 @@ import {
   withdrawConsent,
 } from '../store/consents.ts';
 import { plain, table } from '../terminal.ts';
+import { typedUser } from './person.ts';
 import { clock } from './timeline-print.ts';
 
 type Options = CommonOptions & { readonly agent?: string };
@@ -51,7 +52,11 @@ const give = one('give', 'The user agrees, from now on.', 'pawl consent give u-1
   (user: string, options: Options) =>
     withHome(options, 'create', async (opened) => {
       const agent = options.agent ?? agentOf(opened.config).name;
-      await print(await giveConsent(opened.store, agent, opened.storedUser(user), new Date()), opened, options.json);
+      await print(
+        await giveConsent(opened.store, agent, typedUser(user, opened.secret), new Date()),
+        opened,
+        options.json,
+      );
     }),
 );
 
@@ -60,7 +65,7 @@ const withdraw = one('withdraw', 'The user does not, or no longer, agree.', 'paw
     withHome(options, 'create', async (opened) => {
       const agent = options.agent ?? agentOf(opened.config).name;
       await print(
-        await withdrawConsent(opened.store, agent, opened.storedUser(user), new Date()),
+        await withdrawConsent(opened.store, agent, typedUser(user, opened.secret), new Date()),
         opened,
         options.json,
       );
@@ -71,7 +76,7 @@ const show = one('show', 'Say what stands for a user.', 'pawl consent show u-17'
   (user: string, options: Options) =>
     withHome(options, 'existing', async (opened) => {
       const agent = options.agent ?? agentOf(opened.config).name;
-      const stored = opened.storedUser(user);
+      const stored = typedUser(user, opened.secret);
       const said = await readConsent(opened.store, agent, stored);
       const record = said ?? { agent, user: stored, now: 'unknown' as const, givenAt: null, withdrawnAt: null };
       await print(record, opened, options.json);

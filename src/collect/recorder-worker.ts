@@ -6,11 +6,11 @@
  */
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
+import { encodeLine, readLine } from '../store/line.ts';
 import { type Exchange, exchangeBytes, unpackExchanges } from './exchange.ts';
 import { type Appended, type Journal, openJournal } from './journal.ts';
 import { scanRecords } from './journal-record.ts';
 import { packThreads, unpackThreads } from './known-threads.ts';
-import { encodeLine, readLine } from './line.ts';
 import { makeAttachment, makeSignal, makeTurn } from './make-turn.ts';
 import { startPump } from './pump.ts';
 import {
@@ -56,8 +56,9 @@ const port = parentPort;
 if (port === null) throw new Error('recorder-worker.ts runs as a worker thread of recorder.ts, not by itself.');
 const post = (message: FromWorker) => port.postMessage(message);
 
+const loadSink = () => (options.sinkModule === null ? import('../store/sink.ts') : import(options.sinkModule));
 // One that cannot be loaded is tried again, and said, when it is opened.
-await import(options.sinkModule).catch(() => {});
+await loadSink().catch(() => {});
 warmUp();
 post({ kind: 'loaded' });
 const told = await new Promise<ToWorker>((resolve) => port.once('message', resolve));
@@ -181,8 +182,9 @@ function take(exchange: Exchange): void {
   void append(payload).then((result) => finish(bytes, dropReason(result), point));
 }
 
-const entryOf = (turn: Turn, of: SiblingOf | undefined): JournalEntry =>
-  of === undefined ? { kind: 'turn', turn } : { kind: 'sibling', sibling: makeSibling(turn, of) };
+function entryOf(turn: Turn, of: SiblingOf | undefined): JournalEntry {
+  return of === undefined ? { kind: 'turn', turn } : { kind: 'sibling', sibling: makeSibling(turn, of) };
+}
 
 function finish(bytes: number, reason: DropReason | null, point: ThreadPoint | null): void {
   if (reason === null) journalled++;
@@ -224,9 +226,7 @@ async function signal(raw: SignalEntry): Promise<'journalled' | 'full' | 'failed
 }
 
 async function openSink(): Promise<Sink> {
-  const module: { openSink: OpenSink } = await (options.sinkModule === null
-    ? import('../store/sink.ts')
-    : import(options.sinkModule));
+  const module: { openSink: OpenSink } = await loadSink();
   const sink = await module.openSink({ home: options.home, databaseUrl: options.databaseUrl });
   try {
     const known = (await sink.threads?.(Date.now() - THREAD_MEMORY_MS)) ?? [];

@@ -9,11 +9,12 @@
  */
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
-import { type Line, lineOf } from '../collect/line.ts';
-import { type Attachment, clockErrorMs, earliestTime, type JournalEntry } from '../collect/signal.ts';
+import type { Attachment, JournalEntry } from '../collect/signal.ts';
+import { type Line, lineOf } from './line.ts';
 import { addDays, dayOf, ensurePartitions } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
 import type { Day } from './tables.ts';
+import { clockErrorMs, earliestTime, latestTime } from './times.ts';
 import { dayOfUuid } from './turns.ts';
 
 /** A turn joins a trajectory of the same id that began at most this many days before or after it. */
@@ -24,7 +25,6 @@ export type Written<R> = { readonly inserted: number; readonly duplicates: numbe
 
 /** A statement carries less than this many bytes; a batch with larger bodies uses several statements. */
 const chunkLimit = 32 * 1024 * 1024;
-const latest = Date.UTC(2100, 0, 1);
 
 const namesOf = (columns: string): string =>
   columns
@@ -315,7 +315,7 @@ export const writeLines = async <L extends Line>(store: Store, lines: readonly L
   const refused: Refused<L>[] = [];
   const timely = lines.filter((line) => {
     const { at, kind } = line;
-    const hasDay = kind === 'signal' || (at >= earliestTime && at < latest);
+    const hasDay = kind === 'signal' || (at >= earliestTime && at < latestTime);
     if (!hasDay) refused.push({ line, error: `A ${kind}'s time is between 2000 and 2100 in milliseconds, not ${at}.` });
     return hasDay;
   });

@@ -8,8 +8,8 @@
  * The entry is in the form the database takes apart: a turn's two large documents stand behind its columns, so that each
  * is read once; token arrays are columns too; and there is nothing that jsonb cannot hold.
  */
-import type { JournalEntry } from './signal.ts';
-import type { Choice, Turn } from './turn.ts';
+import type { JournalEntry } from '../collect/signal.ts';
+import type { Choice, Turn } from '../collect/turn.ts';
 
 export type Line = {
   readonly kind: JournalEntry['kind'];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { attachment, entry, turn } from '../store/fixtures.ts';
+import { attachment, entry, turn } from './fixtures.ts';
 import { encodeLine, lineOf, readLine, storableJson } from './line.ts';
 
 test('a line gives back its facts and its entry without parsing the entry', () => {
