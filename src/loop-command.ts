@@ -6,25 +6,25 @@ import { setMaxListeners } from 'node:events';
 import { userInfo } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import type { Agent } from '../agent.ts';
-import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
-import { agentOf, loadConfig } from '../config.ts';
-import { ConfigError } from '../errors.ts';
-import { advance } from '../loop.ts';
-import { exclusively } from '../store/exclusive.ts';
-import { listLoopTurns } from '../store/loop-turns.ts';
-import type { Store } from '../store/postgres.ts';
-import { postgresRunStore } from '../store/runs.ts';
-import { openTerminal, plain, table } from '../terminal.ts';
-import { progressBar } from '../train/view.ts';
-import { type Reached, withServing } from '../with-serving.ts';
-import { readFacts } from './facts.ts';
-import { type Ask, nextStep, type Wait } from './next-step.ts';
-import { type LoopParts, runId } from './parts.ts';
-import { pauseLoop, resumeLoop, wantTurn } from './people.ts';
-import { lockName } from './runner.ts';
-import { historyColumns, historyRow, nextLines, stageLines, turnLines } from './show.ts';
-import { type LoopState, type LoopTurn, type StageName, stageNames } from './turn.ts';
+import type { Agent } from './agent.ts';
+import { type CommonOptions, wholeNumber, withConfigOption, withHome } from './command.ts';
+import { agentOf, loadConfig } from './config.ts';
+import { ConfigError } from './errors.ts';
+import { readFacts } from './loop/facts.ts';
+import { type Ask, nextStep, type Wait } from './loop/next-step.ts';
+import { type LoopParts, runId } from './loop/parts.ts';
+import { pauseLoop, resumeLoop, wantTurn } from './loop/people.ts';
+import { lockName } from './loop/runner.ts';
+import { historyColumns, historyRow, nextLines, turnLines } from './loop/show.ts';
+import { stageTicker } from './loop/ticker.ts';
+import { type LoopTurn, type StageName, stageNames } from './loop/turn.ts';
+import { advance } from './loop.ts';
+import { exclusively } from './store/exclusive.ts';
+import { listLoopTurns } from './store/loop-turns.ts';
+import type { Store } from './store/postgres.ts';
+import { postgresRunStore } from './store/runs.ts';
+import { openTerminal, plain, table } from './terminal.ts';
+import { type Reached, withServing } from './with-serving.ts';
 
 type Options = CommonOptions & { readonly agent?: string };
 type RunOptions = Options & { readonly seed?: number; readonly resume?: boolean };
@@ -214,23 +214,3 @@ function tellEnd({ turn, next }: Ended, { json }: RunOptions): void {
 }
 
 const silent: LoopParts['say'] = { progress: () => {}, done: () => {} };
-
-/** Stages as they go and as they end, for a person at a terminal. */
-export function stageTicker(paint: ReturnType<typeof openTerminal>['paint']) {
-  const clear = () => {
-    if (process.stdout.isTTY) process.stdout.write('\r\x1b[K');
-  };
-  return {
-    progress(stage: StageName, share: number, text: string) {
-      if (!process.stdout.isTTY) return;
-      clear();
-      process.stdout.write(`  ${stage.padEnd(10)}${progressBar(share, 20)}  ${paint.dim(text)}`);
-    },
-    done(stage: StageName, state: LoopState) {
-      clear();
-      const seconds = `${(state.seconds?.[stage] ?? 0).toFixed(0)} s`;
-      for (const [i, text] of stageLines(stage, state).entries())
-        console.log(`  ${(i === 0 ? stage : '').padEnd(10)}${plain(text)}${i === 0 ? paint.dim(`  ${seconds}`) : ''}`);
-    },
-  };
-}
