@@ -54,7 +54,7 @@ const readRoute = createRoute({
   security,
   request: { params: trajectoryParam, query: z.strictObject({ agent: agentName.optional() }) },
   responses: {
-    200: json(z.object({ scores: z.array(score.openapi('Score')) }), 'The scores.'),
+    200: json(z.object({ scores: z.array(score) }), 'The scores.'),
     404: problem('It has no score.'),
     ...refusals,
   },
