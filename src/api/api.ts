@@ -24,6 +24,7 @@ import { createRouter, failure, json, problem, refusals, security } from './decl
 import { refuseHost, refuseOrigin } from './guard.ts';
 import { deployRoutes } from './routes-deploy.ts';
 import { type EvaluateParts, evaluateRoutes } from './routes-evaluate.ts';
+import { exploreRoutes } from './routes-explore.ts';
 import * as shape from './schema.ts';
 import { readDatabase } from './status.ts';
 import { createTurnstile } from './turnstile.ts';
@@ -277,7 +278,8 @@ function routesOf(parts: ApiParts) {
       return c.json({ version, status: healthOf(recording, parts.linesLost?.()).status, detail }, 200);
     })
     .route('/', evaluateRoutes(parts))
-    .route('/', deployRoutes(parts));
+    .route('/', deployRoutes(parts))
+    .route('/', exploreRoutes(parts));
 }
 
 /** For a typed client (`hc<Api>()`) in the dashboard. */
