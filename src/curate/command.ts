@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { clock } from '../collect/timeline-print.ts';
 import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
-import { RequestError } from '../errors.ts';
+import { NotFoundError } from '../errors.ts';
 import { defaultReward } from '../score/default-reward.ts';
 import { scoreWindow } from '../score/run.ts';
 import { listDatasets, readDataset } from '../store/datasets.ts';
@@ -133,8 +133,7 @@ const show = withConfigOption(new Command('show'))
   .action((id: string, options: CommonOptions) =>
     withHome(options, 'existing', async ({ store, config, terminal }) => {
       const dataset = await readDataset(store, { id });
-      if (dataset === null)
-        throw new RequestError(404, 'not_found', `There is no dataset ${id}. \`pawl datasets list\` shows them.`);
+      if (dataset === null) throw new NotFoundError(`There is no dataset ${id}. \`pawl datasets list\` shows them.`);
       if (options.json) {
         terminal.write(JSON.stringify(dataset, null, 2));
         return;
