@@ -13,7 +13,10 @@ export const commands: Readonly<Record<string, Listed>> = {
     async () => (await import('./init-command.ts')).initCommand(),
   ],
   start: ['Start everything and turn the loop once.', async () => (await import('./start-command.ts')).startCommand()],
-  loop: ['Turns of the loop: run, status, history.', async () => (await import('./start-command.ts')).loopCommand()],
+  loop: [
+    'Turns of the loop: run, status, history, pause, resume.',
+    async () => (await import('./loop/command.ts')).loopCommand(),
+  ],
   serve: ['Serve gateway and API.', async () => (await import('./serve-command.ts')).serveCommand()],
   keys: ['Client keys: create, list, revoke.', async () => (await import('./gateway/command.ts')).keysCommand()],
   trajectories: ['What was recorded.', async () => (await import('./collect/command.ts')).trajectoriesCommand()],

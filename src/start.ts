@@ -11,29 +11,45 @@ import type { Recorder } from './collect/recorder.ts';
 import { agentOf, type Config } from './config.ts';
 import { engineUpstream } from './engine/open.ts';
 import type { EngineProcess } from './engine/process.ts';
-import { ConfigError, StoreError } from './errors.ts';
-import type { Door, LoopSettings, World } from './loop.ts';
-import { type LoopTurn, summaryOf } from './loop-turn.ts';
+import { StoreError } from './errors.ts';
+import { type LoopTurn, summaryOf } from './loop/turn.ts';
 import { type ServeOptions, type Serving, serve } from './serve.ts';
+import type { Task } from './simulate/environment.ts';
 import { giveConsent, withdrawConsent } from './store/consents.ts';
 import { createKey, listKeys, revokeKey } from './store/keys.ts';
-import { listLoopTurns, saveLoopTurn } from './store/loop-turns.ts';
+import { listLoopTurns } from './store/loop-turns.ts';
 import type { Store } from './store/postgres.ts';
 import { readRelease, servingRelease } from './store/releases.ts';
 import { listRollouts } from './store/rollouts.ts';
 import { installationSecret } from './store/secret.ts';
 
-/**
- * A week in minutes, for a demo: few conversations, short holds, small samples. A real deployment holds a step for a day and
- * asks for hundreds of calls (deploy/rollout.ts has those defaults).
- */
-export const demoSettings = ({ curate, train, deploy }: Agent): LoopSettings => ({
-  conversations: 240,
-  minScore: curate.minScore,
-  train: { steps: train.steps },
-  rollout: deploy,
-  wave: 100,
-});
+/** Conversations of a turn's window, and at a time while a rollout is watched. */
+export const conversations = 240;
+export const wave = 100;
+
+/** How customers reach the agent, and how whoever serves them notes who agreed to training. */
+export type Door = {
+  /** Address of the gateway, without /v1. */
+  readonly url: string;
+  readonly key: string;
+  readonly agent: string;
+  readonly consent: (user: string, consent: 'given' | 'withdrawn') => Promise<void>;
+};
+
+export type Visits = {
+  /** Trajectory ids begin with this. */
+  readonly prefix: string;
+  readonly seed: number;
+  readonly count: number;
+  readonly signal?: AbortSignal;
+  readonly onVisit?: (done: number) => void;
+};
+
+/** The demo's agent, what it is judged by, and simulated customers who talk to it through the gateway. */
+export type World = Agent & {
+  readonly golden: () => readonly Task[];
+  readonly customers: (visits: Visits) => Promise<{ conversations: number; resolved: number }>;
+};
 
 export type Started = {
   readonly serving: Serving;
@@ -119,27 +135,3 @@ export function writeSummary(home: string, turn: LoopTurn): void {
 
 export const lastTurn = async (store: Store, agent: string): Promise<LoopTurn | undefined> =>
   (await listLoopTurns(store, agent, 1))[0];
-
-/** The turn that was interrupted, else a new one. */
-export async function nextTurn(store: Store, agent: string, seed: number | undefined): Promise<LoopTurn> {
-  const last = await lastTurn(store, agent);
-  if (last && last.endedAt === null) {
-    if (seed !== undefined && seed !== last.seed)
-      throw new ConfigError(
-        `Turn ${last.number} was begun with seed ${last.seed} and has not ended; leave out --seed ${seed} to go on with it.`,
-      );
-    return last;
-  }
-  const number = (last?.number ?? 0) + 1;
-  const turn: LoopTurn = {
-    agent,
-    number,
-    seed: seed ?? number,
-    done: [],
-    state: {},
-    startedAt: Date.now(),
-    endedAt: null,
-  };
-  await saveLoopTurn(store, turn);
-  return turn;
-}

@@ -2,10 +2,11 @@
  * Customers who come through the gateway like anybody else's: with user ids and consent, with addresses and card numbers in
  * what they write, with a vote now and then, and an outcome that the shop measures once they have left.
  */
-import type { Door, Visits } from '../../src/loop.ts';
+
 import { makeTasks } from '../../src/simulate/environment.ts';
 import { type Episode, play } from '../../src/simulate/episode.ts';
 import { httpPlayer } from '../../src/simulate/http-player.ts';
+import type { Door, Visits } from '../../src/start.ts';
 import { supportDesk } from './desk.ts';
 import { type Visit, visit, vote } from './traffic.ts';
 

@@ -60,7 +60,7 @@ beforeAll(async () => {
     token = made;
   });
   store = await withStore();
-  parts = { store, config: { agents: [], upstreams: {} }, secret, adminHash, recorder: () => recording };
+  parts = { store, config: { agents: [], upstreams: {}, home: '' }, secret, adminHash, recorder: () => recording };
   api = createApi(parts);
   const ann = hashedId('ann@example.com', secret);
   const first = turn({

@@ -22,9 +22,12 @@ import { version } from '../version.ts';
 import { isAdmin } from './admin.ts';
 import { createRouter, failure, json, problem, refusals, security } from './declare.ts';
 import { refuseHost, refuseOrigin } from './guard.ts';
+import { curateRoutes } from './routes-curate.ts';
 import { deployRoutes } from './routes-deploy.ts';
 import { type EvaluateParts, evaluateRoutes } from './routes-evaluate.ts';
 import { exploreRoutes } from './routes-explore.ts';
+import { scoreRoutes } from './routes-score.ts';
+import { trainRoutes } from './routes-train.ts';
 import * as shape from './schema.ts';
 import { readDatabase } from './status.ts';
 import { createTurnstile } from './turnstile.ts';
@@ -32,7 +35,7 @@ import { wireConsent, wireKey, wireSibling, wireSignal, wireTrajectory, wireTurn
 
 export type ApiParts = {
   readonly store: Store;
-  readonly config: Pick<Config, 'agents' | 'upstreams'>;
+  readonly config: Pick<Config, 'agents' | 'upstreams' | 'home'>;
   /** What user ids are hashed with (store/secret.ts). */
   readonly secret: string;
   readonly adminHash: string;
@@ -277,6 +280,9 @@ function routesOf(parts: ApiParts) {
         : null;
       return c.json({ version, status: healthOf(recording, parts.linesLost?.()).status, detail }, 200);
     })
+    .route('/', scoreRoutes(parts))
+    .route('/', curateRoutes(parts))
+    .route('/', trainRoutes(parts))
     .route('/', evaluateRoutes(parts))
     .route('/', deployRoutes(parts))
     .route('/', exploreRoutes(parts));

@@ -49,7 +49,6 @@ const wireJob = ({ startedAt, endedAt, ...job }: Job): z.output<typeof jobSchema
   endedAt: endedAt === null ? null : new Date(endedAt).toISOString(),
 });
 
-const report = reportSchema.openapi('Report');
 const { tasks: _, ...withoutTasks } = reportSchema.shape;
 const listedReport = z
   .object(withoutTasks)
@@ -102,7 +101,7 @@ const readRoute = createRoute({
   summary: 'One report, case by case',
   security,
   request: { params: idParam('Id of the report.') },
-  responses: { 200: json(report, 'The report.'), 404: problem('There is no such report.'), ...refusals },
+  responses: { 200: json(reportSchema, 'The report.'), 404: problem('There is no such report.'), ...refusals },
 });
 
 export const evaluateRoutes = ({ store, evaluations }: EvaluateParts) =>

@@ -26,7 +26,7 @@ export const text = (max: number) =>
 export const agentName = text(63).openapi({ example: 'support-desk' });
 export const userId = text(4096).openapi({ example: 'u-17', description: personal });
 /** A moment as people type it: a date, or a date and time with its zone. */
-const moment = z
+export const moment = z
   .union([z.iso.datetime({ offset: true }), z.iso.date()], {
     error: 'a time such as 2026-01-31 or 2026-01-31T14:00:00Z',
   })

@@ -182,8 +182,9 @@ function take(exchange: Exchange): void {
   void append(payload).then((result) => finish(bytes, dropReason(result), point));
 }
 
-const entryOf = (turn: Turn, of: SiblingOf | undefined): JournalEntry =>
-  of === undefined ? { kind: 'turn', turn } : { kind: 'sibling', sibling: makeSibling(turn, of) };
+function entryOf(turn: Turn, of: SiblingOf | undefined): JournalEntry {
+  return of === undefined ? { kind: 'turn', turn } : { kind: 'sibling', sibling: makeSibling(turn, of) };
+}
 
 function finish(bytes: number, reason: DropReason | null, point: ThreadPoint | null): void {
   if (reason === null) journalled++;

@@ -6,12 +6,17 @@
  * The funnel counts pieces of evidence from the first gate to the last; a pair that is left out leaves both of its answers out.
  */
 import { createHash } from 'node:crypto';
+import type { Sibling } from '../collect/sibling.ts';
 import type { Signal } from '../collect/signal.ts';
 import { normalise } from '../collect/thread.ts';
 import type { Turn } from '../collect/turn.ts';
+import { answeredBy } from '../score/answers.ts';
 import { feedback } from '../score/feedback.ts';
+import type { Score } from '../score/score.ts';
 import { type Correction, readCorrections } from '../store/corrections.ts';
 import type { Store } from '../store/postgres.ts';
+import { answerName, readScoresOf } from '../store/scores.ts';
+import { readSiblings } from '../store/siblings.ts';
 import {
   batchesOf,
   type Placed,
@@ -28,27 +33,40 @@ import { consent, duplicates, lapsed, type Passed, type Seen, stillHolds, userSh
 import { type Answer, compare, groupOf, type PairRow, type PairSide, type PairSource } from './pair.ts';
 import { askedOf, taskTypeOf } from './row.ts';
 
-/** A piece of evidence about the answer of one turn. */
+/** A piece of evidence: what is known of one answer of a turn, or what it should have been. */
 export type Piece = { readonly turn: string } & (
-  | { readonly kind: 'vote'; readonly signals: readonly Signal[] }
+  | {
+      readonly kind: 'answer';
+      /** null: the one that the user got. */
+      readonly sibling: Sibling | null;
+      readonly votes: readonly Signal[];
+      /** Whether the turn was answered more than once. */
+      readonly explored: boolean;
+    }
   | { readonly kind: 'correction'; readonly correction: Correction }
 );
 
-/** Votes and corrections of the whole conversation are about its answer where it has one, and corrections about its last. */
+/** Votes of the whole conversation are about its answer where it has one; corrections of it are about its last. */
 export function piecesOf(
   trajectory: string,
   turnIds: readonly string[],
   signals: readonly Signal[],
   corrections: readonly Correction[],
+  siblings: ReadonlyMap<string, readonly Sibling[]>,
 ): Piece[] {
   const votes = signals.filter(({ kind, value }) => kind === 'feedback' && value !== null && value >= 0 && value <= 1);
+  const votesOn = (id: string) => votes.filter(({ target }) => target.kind === 'turn' && target.id === id);
+  const onWhole = turnIds.length === 1 ? votes.filter(({ target }) => target.kind !== 'turn') : [];
   return turnIds.flatMap((turn, i): Piece[] => {
-    const about = votes.filter(({ target }) => (target.kind === 'turn' ? target.id === turn : turnIds.length === 1));
+    const others = siblings.get(turn) ?? [];
+    const explored = others.length > 0;
+    const own = [...votesOn(turn), ...onWhole];
     const wrong = corrections.filter(({ target }) =>
       target.kind === 'turn' ? target.id === turn : target.id === trajectory && i === turnIds.length - 1,
     );
     return [
-      ...(about.length > 0 ? [{ kind: 'vote' as const, turn, signals: about }] : []),
+      ...(own.length > 0 || explored ? [{ kind: 'answer' as const, turn, sibling: null, votes: own, explored }] : []),
+      ...others.map((sibling) => ({ kind: 'answer' as const, turn, sibling, votes: votesOn(sibling.id), explored })),
       ...wrong.map((correction) => ({ kind: 'correction' as const, turn, correction })),
     ];
   });
@@ -89,7 +107,10 @@ export type PairSearch = {
   choose(seed: number): Promise<ChosenPairs>;
 };
 
-export function searchPairs(store: Store, agent: string, settings: Settings, spool: Draft): PairSearch {
+export function searchPairs(
+  store: Store,
+  { agent, spec, settings, spool }: { agent: string; spec: string; settings: Settings; spool: Draft },
+): PairSearch {
   const funnel = countFunnel(['consent', 'size', 'answer', 'redaction', 'comparison', 'duplicates', 'user share']);
   const candidates: Candidate[] = [];
   const passes = (gate: string, reason: string | null): boolean => {
@@ -97,10 +118,17 @@ export function searchPairs(store: Store, agent: string, settings: Settings, spo
     return reason === null;
   };
 
-  async function take(piece: Piece, { trajectory, day }: Placed, turns: readonly Turn[], score: number): Promise<void> {
-    const turn = turns.find(({ id }) => id === piece.turn);
-    const made = turn === undefined ? null : askedOf(turn);
-    if (turn === undefined || made === null) return void passes('answer', 'turns are missing');
+  async function take(
+    piece: Piece,
+    { trajectory, day }: Placed,
+    turns: readonly Turn[],
+    score: number,
+    answers: ReadonlyMap<string, Score>,
+  ): Promise<void> {
+    const given = turns.find(({ id }) => id === piece.turn);
+    if (given === undefined) return void passes('answer', 'turns are missing');
+    const turn = piece.kind === 'answer' && piece.sibling ? answeredBy(given, piece.sibling) : given;
+    const made = askedOf(turn);
     if (!passes('answer', made.kind === 'refused' ? made.reason : brokenOff(turn)) || made.kind === 'refused') return;
     const { prompt, tools, answer, reasoning, said } = made.asked;
     const corrected = piece.kind === 'correction' ? piece.correction : null;
@@ -124,8 +152,11 @@ export function searchPairs(store: Store, agent: string, settings: Settings, spo
       id: turn.id,
       group: groupOf(made.asked),
       said: said.at(-1)!,
-      vote: piece.kind === 'vote' ? voteOf(piece.signals, turn, trajectory) : null,
-      explored: null,
+      vote: piece.kind === 'answer' && piece.votes.length > 0 ? voteOf(piece.votes, turn, trajectory) : null,
+      explored:
+        piece.kind === 'answer' && piece.explored
+          ? { turn: piece.turn, parts: answers.get(`${day} ${answerName(turn.id)}`)?.parts ?? {} }
+          : null,
       of: { trajectory: trajectory.id, day, score },
       users: [...new Set(turns.flatMap(({ user }) => user ?? []))],
       at: await spool.add(JSON.stringify(spooled)),
@@ -137,7 +168,10 @@ export function searchPairs(store: Store, agent: string, settings: Settings, spo
     async look(page, seen) {
       const turnIds = await readTurnIds(store, page);
       const idsOf = (one: Placed) => turnIds.get(placedKey(one)) ?? [];
-      const signals = await readSignalsOf(store, page, turnIds);
+      const { siblings } = await readSiblings(store, { agent, turns: page.flatMap(idsOf) });
+      const withSiblings = (id: string) => [id, ...(siblings.get(id) ?? []).map((sibling) => sibling.id)];
+      const answerIds = new Map(page.map((one) => [placedKey(one), idsOf(one).flatMap(withSiblings)]));
+      const signals = await readSignalsOf(store, page, answerIds);
       const corrections = await readCorrections(store, {
         agent,
         turns: page.flatMap(idsOf),
@@ -146,7 +180,7 @@ export function searchPairs(store: Store, agent: string, settings: Settings, spo
       const pieces = new Map<string, Piece[]>();
       for (const one of page) {
         const key = placedKey(one);
-        const all = piecesOf(one.trajectory.id, idsOf(one), signals.get(key) ?? [], corrections);
+        const all = piecesOf(one.trajectory.id, idsOf(one), signals.get(key) ?? [], corrections, siblings);
         pieces.set(
           key,
           all.filter((piece) => passes('consent', refusalOf(piece, seen.get(key)!, settings))),
@@ -159,9 +193,12 @@ export function searchPairs(store: Store, agent: string, settings: Settings, spo
         for (const _ of pieces.get(placedKey(one))!) passes('size', isSmall(one) ? null : 'too large to read');
       for (const batch of batchesOf(agreed.filter(isSmall), sizes)) {
         const turns = await readTurnsOf(store, batch);
-        for (const one of batch)
-          for (const piece of pieces.get(placedKey(one))!)
-            await take(piece, one, turns.get(placedKey(one)) ?? [], seen.get(placedKey(one))!.score?.total ?? 0);
+        const explored = batch.flatMap((one) => placedAnswers(one, pieces.get(placedKey(one))!));
+        const answers = await readScoresOf(store, explored, spec);
+        for (const one of batch) {
+          const [own, { score }] = [turns.get(placedKey(one)) ?? [], seen.get(placedKey(one))!];
+          for (const piece of pieces.get(placedKey(one))!) await take(piece, one, own, score?.total ?? 0, answers);
+        }
       }
     },
 
@@ -198,6 +235,14 @@ export function searchPairs(store: Store, agent: string, settings: Settings, spo
     },
   };
 }
+
+/** Where the scores of explored answers are kept. */
+const placedAnswers = (of: Placed, pieces: readonly Piece[]): Placed[] =>
+  pieces.flatMap((piece) =>
+    piece.kind === 'answer' && piece.explored
+      ? [{ ...of, trajectory: { ...of.trajectory, id: answerName(piece.sibling?.id ?? piece.turn) } }]
+      : [],
+  );
 
 /** By the conversation, and for words that are not of it by whoever wrote them. */
 function refusalOf(piece: Piece, seen: Seen, settings: Settings): string | null {

@@ -122,7 +122,7 @@ test('a dataset holds what passed every gate, and the funnel says why the rest i
 
   const lines = datasetLines(dataset, { columns: 100, paint: paint(false) });
   expect(lines.slice(0, 4)).toEqual([
-    expect.stringMatching(/^desk-v1 {2}5 conversations, made 2026-05-20/),
+    expect.stringMatching(/^desk-v1 {2}5 conversations, 0 pairs, made 2026-05-20/),
     'GATE        CAME  LEFT OUT  PASSED  WHY',
     'origin        13         1      12  origin simulation',
     'consent       12         3       9  2 not given, 1 withdrawn since',

@@ -8,11 +8,19 @@ import { existsSync } from 'node:fs';
 import { type Origin, origins } from '../collect/trajectory.ts';
 import type { Score } from '../score/score.ts';
 import { readStandings } from '../store/consents.ts';
-import { saveDataset } from '../store/datasets.ts';
+import { type DatasetRow, saveDataset } from '../store/datasets.ts';
 import type { Store } from '../store/postgres.ts';
 import { readScoresOf } from '../store/scores.ts';
 import { batchesOf, type Placed, placedKey, readSizes, readTurnsOf, windowPages } from '../store/window.ts';
-import { agentName, type Dataset, datasetId, datasetKey, type SettingsInput, settings } from './dataset.ts';
+import {
+  agentName,
+  type Dataset,
+  type DatasetDraft,
+  datasetId,
+  datasetKey,
+  type SettingsInput,
+  settings,
+} from './dataset.ts';
 import { type Draft, datasetFile, openDraft, pairText } from './files.ts';
 import { countFunnel, type FunnelCount } from './funnel.ts';
 import { type Gate, gateNames, type Passed, type Seen, seenGates, setGates, sizedGates, wholeGates } from './gates.ts';
@@ -31,6 +39,8 @@ export type CurateWindow = {
   readonly now: Date;
   /** Throws NothingKept instead of making a dataset without rows. */
   readonly refuseEmpty?: boolean;
+  /** Told how many conversations were looked at. */
+  readonly onProgress?: (conversations: number) => void;
 };
 
 type Waiting = Passed & {
@@ -38,12 +48,30 @@ type Waiting = Passed & {
   readonly at: { readonly start: number; readonly length: number };
 };
 
-export async function curateWindow(store: Store, home: string, options: CurateWindow): Promise<Dataset> {
+export const curateWindow = (store: Store, home: string, options: CurateWindow): Promise<Dataset> =>
+  select(store, home, options, async (selected, lineage, draft) => {
+    const saved = await saveDataset(store, selected, lineage, (id) => draft.publish(datasetFile(home, id)), datasetId);
+    // The same selection was made before and its file has been lost since: here it is again, byte for byte.
+    if (!existsSync(datasetFile(home, saved.id))) await draft.publish(datasetFile(home, saved.id));
+    return saved;
+  });
+
+/** What the dataset would be; nothing is kept. */
+export const previewWindow = (store: Store, home: string, options: CurateWindow): Promise<DatasetDraft> =>
+  select(store, home, options, async (selected) => selected);
+
+async function select<T>(
+  store: Store,
+  home: string,
+  options: CurateWindow,
+  use: (selected: DatasetDraft, lineage: readonly DatasetRow[], draft: Draft) => Promise<T>,
+): Promise<T> {
   const { spec, since, until, seed = 0, now } = options;
   const agent = agentName.parse(options.agent);
   const set = settings.parse(options.settings ?? {});
   const funnel = countFunnel(gateNames);
   const waiting: Waiting[] = [];
+  let looked = 0;
   const passes = <T>(gates: readonly Gate<T>[], candidate: T): boolean =>
     gates.every(({ name, reason }) => {
       const why = reason(candidate, set);
@@ -56,12 +84,14 @@ export async function curateWindow(store: Store, home: string, options: CurateWi
     await spool.drop();
     throw error;
   });
-  const search = searchPairs(store, agent, set, spool);
+  const search = searchPairs(store, { agent, spec: spec.version, settings: set, spool });
   try {
     // Every origin is looked at, so that the funnel also says what the guard kept out.
     for (const origin of origins as readonly Origin[])
       for await (const page of windowPages(store, { agent, origin, since, until })) {
         const seen = await lookAt(store, page, spec.version);
+        looked += page.length;
+        options.onProgress?.(looked);
         if (origin === set.on) await search.look(page, seen);
         const good = page.filter((one) => passes(seenGates, seen.get(placedKey(one))!));
         const sizes = await readSizes(store, good);
@@ -95,25 +125,17 @@ export async function curateWindow(store: Store, home: string, options: CurateWi
     const about = { spec: spec.version, settings: set, seed, funnel: funnel.steps(), pairs, hash: draft.hash() };
     const inRows = new Set(rows.map(({ day, trajectory }) => `${day} ${trajectory}`));
     const onlyInPairs = compared.origins.filter(({ day, trajectory }) => !inRows.has(`${day} ${trajectory}`));
-    const saved = await saveDataset(
-      store,
-      {
-        ...about,
-        agent,
-        createdAt: now.getTime(),
-        since: since.getTime(),
-        until: until.getTime(),
-        taskTypes: countBy(rows.map(({ taskType }) => taskType ?? 'unknown')),
-        rows: rows.length,
-        key: datasetKey(about),
-      },
-      [...rows, ...onlyInPairs],
-      (id) => draft.publish(datasetFile(home, id)),
-      datasetId,
-    );
-    // The same selection was made before and its file has been lost since: here it is again, byte for byte.
-    if (!existsSync(datasetFile(home, saved.id))) await draft.publish(datasetFile(home, saved.id));
-    return saved;
+    const selected: DatasetDraft = {
+      ...about,
+      agent,
+      createdAt: now.getTime(),
+      since: since.getTime(),
+      until: until.getTime(),
+      taskTypes: countBy(rows.map(({ taskType }) => taskType ?? 'unknown')),
+      rows: rows.length,
+      key: datasetKey(about),
+    };
+    return await use(selected, [...rows, ...onlyInPairs], draft);
   } finally {
     await spool.drop();
     await draft.drop();

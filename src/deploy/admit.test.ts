@@ -3,6 +3,7 @@ import { type Verdict, verdicts } from '../evaluate/verdict.ts';
 import { type Asking, admit } from './admit.ts';
 
 const asking = (verdict: Verdict | null, more: Partial<Asking> = {}): Asking => ({
+  agent: 'desk',
   candidate: 'v2',
   baseline: 'v1',
   report: verdict === null ? null : { id: 'report-1', verdict, baseline: 'v1', candidate: 'v2' },
@@ -32,7 +33,7 @@ describe('a candidate', () => {
 
   it('needs a report about itself and the release that serves now, and is told how to get one', () => {
     expect(admit(asking(null)).reason).toBe(
-      'Release v2 is not rolled out: it has not been evaluated against v1, which serves. Run `pawl evaluate --candidate v2` first; a person may begin all the same with --force and --reason.',
+      'Release v2 is not rolled out: it has not been evaluated against v1, which serves. Run `pawl evaluate --agent desk --candidate v2` first; a person may begin all the same with --force and --reason.',
     );
     const old = { id: 'report-1', verdict: 'pass', baseline: 'v0', candidate: 'v2' } as const;
     expect(admit(asking('pass', { report: old }))).toMatchObject({

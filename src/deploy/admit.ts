@@ -14,6 +14,7 @@ import type { RolloutSettings } from './rollout.ts';
 export type AdmissionReport = Pick<Report, 'id' | 'verdict' | 'baseline' | 'candidate'>;
 
 export type Asking = {
+  readonly agent: string;
   /** Names of the releases. */
   readonly candidate: string;
   readonly baseline: string;
@@ -25,14 +26,14 @@ export type Asking = {
 
 export type Admission = { readonly phase: 'canary' | 'waiting' | 'refused'; readonly reason: string };
 
-export function admit({ candidate, baseline, report, settings, forced }: Asking): Admission {
+export function admit({ agent, candidate, baseline, report, settings, forced }: Asking): Admission {
   const found = report === null ? 'There is no evaluation.' : `Its evaluation ended with ${report.verdict}.`;
   if (forced !== null) return { phase: 'canary', reason: `Forced: ${forced} ${found}` };
   const refused = (why: string): Admission => ({
     phase: 'refused',
     reason: `Release ${candidate} is not rolled out: ${why}`,
   });
-  const evaluate = `\`pawl evaluate --candidate ${candidate}\``;
+  const evaluate = `\`pawl evaluate --agent ${agent} --candidate ${candidate}\``;
   const force = 'a person may begin all the same with --force and --reason';
   if (report === null)
     return refused(`it has not been evaluated against ${baseline}, which serves. Run ${evaluate} first; ${force}.`);

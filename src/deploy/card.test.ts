@@ -65,6 +65,17 @@ describe('a model card', () => {
     expect(card).toContain(`- 2026-05-20 12:00: release-created by ann\n\nAudit row 1, hash \`${row.hash}\`.`);
   });
 
+  it('says why, where a person gave a reason, and what was forced', () => {
+    const row = sealed(
+      {
+        ...{ agent: 'desk', actor: 'eve', event: 'rollout-started', subject: 'r1', at: release.createdAt },
+        details: { forced: true, reason: 'A dare.' },
+      },
+      null,
+    );
+    expect(modelCard({ ...nothing, audit: [row] })).toContain('rollout-started by eve, forced: A dare.\n');
+  });
+
   it('does not let a name become markup', () => {
     const evil = { ...report, types: { 'a|b\n# <script>': report.overall! } };
     const card = modelCard({ ...nothing, report: evil });

@@ -87,7 +87,11 @@ function safety(report: Report | null, rollout: Rollout | null): string[] {
   return [[fallen, ...moved].join(' '), traffic];
 }
 
-const auditLine = ({ at, actor, event }: AuditRow): string => `- ${day(at)}: ${inline(event)} by ${inline(actor)}`;
+function auditLine({ at, actor, event, details }: AuditRow): string {
+  const { forced, reason } = JSON.parse(details) as { readonly forced?: boolean; readonly reason?: string };
+  const why = reason === undefined ? '' : `: ${inline(reason)}`;
+  return `- ${day(at)}: ${inline(event)} by ${inline(actor)}${forced === true ? ', forced' : ''}${why}`;
+}
 const left = (reasons: Readonly<Record<string, number>>): string =>
   Object.entries(reasons)
     .map(([reason, count]) => `${count} ${inline(reason)}`)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { datasetId, settings } from '../curate/dataset.ts';
+import { datasetId } from '../curate/dataset.ts';
 import { saveDataset } from '../store/datasets.ts';
 import { noon } from '../store/fixtures.ts';
 import { withStore } from '../store/test-store.ts';
@@ -11,12 +11,20 @@ it('a card names the dataset the release came from, with what was left out of it
   await store.pool.query(`insert into pawl.reward_specs values ('spec-1', '[]', now())`);
   const draft = {
     ...{ agent: 'desk', createdAt: noon, since: noon, until: noon, spec: 'spec-1', seed: 1, rows: 80, taskTypes: {} },
-    ...{ hash: 'a'.repeat(64), key: 'k', pairs: { rows: 0, sources: {}, funnel: [] } },
-    settings: settings.parse({}),
+    ...{ hash: 'a'.repeat(64), key: 'k' },
+    settings: {
+      on: 'production',
+      minScore: 0.7,
+      minMeasured: 0.5,
+      maxLatencySeconds: 30,
+      maxUserShare: 0.05,
+      minGap: 0.2,
+    } as const,
     funnel: [
       { gate: 'consent', entered: 100, passed: 85, left: { 'no consent': 15 } },
       { gate: 'copies', entered: 85, passed: 80, left: { duplicate: 5 } },
     ],
+    pairs: { rows: 0, sources: {}, funnel: [] },
   };
   const dataset = await saveDataset(store, draft, [], async () => {}, datasetId);
   const given = { agent: 'desk', name: 'v2', upstream: 'local', model: 'm2' };

@@ -102,7 +102,7 @@ export async function startRollout(store: Store, start: StartRollout, now: numbe
   if (baseline.id === candidate.id)
     throw new ConflictError(`Release ${candidate.name} serves all traffic of ${agent} already.`);
   const { phase, reason } = admit({
-    ...{ candidate: candidate.name, baseline: baseline.name, report, settings, forced },
+    ...{ agent, candidate: candidate.name, baseline: baseline.name, report, settings, forced },
   });
   if (phase === 'refused') throw new ConflictError(reason);
   const begins = phase === 'canary' ? now : null;

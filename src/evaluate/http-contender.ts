@@ -25,6 +25,7 @@ export type ThroughDoor = {
   /** Name of the release. */
   readonly name: string;
   readonly temperature: number;
+  /** Of one answer to a case; an environment has limits of its own. */
   readonly maxTokens?: number | undefined;
   readonly timeoutSeconds: number;
   readonly concurrency: number;
@@ -35,7 +36,7 @@ export type ThroughDoor = {
 const retries = 4;
 
 function playerOf(through: ThroughDoor): Player {
-  const { door, agent, name, temperature, maxTokens, timeoutSeconds, concurrency, prefix } = through;
+  const { door, agent, name, temperature, timeoutSeconds, concurrency, prefix } = through;
   return httpPlayer({
     baseUrl: `${door.url}/t/{trajectory}/v1`,
     model: agent,
@@ -47,7 +48,7 @@ function playerOf(through: ThroughDoor): Player {
     trajectory: ({ task, attempt }) => `${prefix}-${hash(task).toString(36)}-${attempt}`,
     headers: () => ({ 'x-pawl-release': name, 'x-pawl-origin': 'evaluation' }),
     // A limit that nobody set is the model's own, and some servers refuse the field.
-    fields: ({ maxTokens: most }) => ({ max_tokens: maxTokens ?? (Number.isFinite(most) ? most : undefined) }),
+    fields: ({ maxTokens: most }) => ({ max_tokens: Number.isFinite(most) ? most : undefined }),
   });
 }
 
@@ -81,7 +82,7 @@ export function caseContender(through: ThroughDoor, reward: RewardSpec, { cases 
         for (let i = next++; i < total; i = next++) {
           signal?.throwIfAborted();
           const at = Math.floor(i / attempts);
-          const one = conversationOf(cases[at]!, i % attempts, seed);
+          const one = conversationOf(cases[at]!, i % attempts, seed, through.maxTokens);
           const [answer] = await player([one], signal);
           done[at]![one.attempt] = await gradeAnswer(cases[at]!, one, answer!, through, reward);
           onProgress(++played);
@@ -93,7 +94,12 @@ export function caseContender(through: ThroughDoor, reward: RewardSpec, { cases 
   };
 }
 
-function conversationOf({ id, messages, tools = [] }: Case, attempt: number, seed: number): Conversation {
+function conversationOf(
+  { id, messages, tools = [] }: Case,
+  attempt: number,
+  seed: number,
+  maxTokens = Number.POSITIVE_INFINITY,
+): Conversation {
   return {
     id: `${id}:${seed}:${attempt}`,
     task: id,
@@ -105,7 +111,7 @@ function conversationOf({ id, messages, tools = [] }: Case, attempt: number, see
     messages: messages as unknown as readonly Message[],
     tools,
     previous: null,
-    maxTokens: Number.POSITIVE_INFINITY,
+    maxTokens,
     context: Number.POSITIVE_INFINITY,
   };
 }

@@ -95,7 +95,7 @@ async function playOnEngine(
   rules: Rules,
 ): Promise<Report> {
   // Names of its own: what else the engine serves comes and goes without regard to us.
-  const models = { baseline: `evaluation of ${baseline.name}`, candidate: `evaluation of ${candidate.name}` };
+  const models = { baseline: `evaluation-${baseline.name}`, candidate: `evaluation-${candidate.name}` };
   const on = { engine, environment: environment!, suite, temperature };
   const contender = async (role: keyof typeof models, { name, checkpoint }: Contestant) => {
     await engine.load(models[role], checkpoint!);

@@ -35,7 +35,7 @@ test('scores a window once, and again only what got new evidence', async () => {
   await writeEntries(store, [entry.turn({ trajectory: 'silent', startedAt: noon + 1 })]);
   await writeEntries(store, [entry.turn({ trajectory: 'other', agent: 'shop' })]);
   await writeEntries(store, [entry.turn({ trajectory: 'played', origin: 'simulation' })]);
-  const none = { scored: 0, rescored: 0, unchanged: 0, tooLong: 0, tooLarge: 0, unmeasured: 0, broken: 0 };
+  const none = { scored: 0, rescored: 0, unchanged: 0, tooLong: 0, tooLarge: 0, unmeasured: 0, broken: 0, answers: 0 };
   expect(await scoreWindow(store, window)).toEqual({ ...none, trajectories: 4, scored: 4, unmeasured: 1 });
   expect(await scoreWindow(store, window)).toEqual({ ...none, trajectories: 4, unchanged: 4, unmeasured: 1 });
   expect((await listScores(store, 'a'))[0]).toMatchObject({

@@ -16,6 +16,7 @@ import {
   readTurnsOf,
   windowPages,
 } from '../store/window.ts';
+import { scoreAnswers } from './answers.ts';
 import { evidenceOf, isBroken } from './score.ts';
 import { describeSpec, type RewardSpec, scoreOf } from './weighted.ts';
 
@@ -50,6 +51,8 @@ export type ScoreCounts = {
   readonly unmeasured: number;
   /** A scorer broke or took too long for these; the next run asks it again. */
   readonly broken: number;
+  /** Single answers scored beside them, where a turn was answered more than once. */
+  readonly answers: number;
 };
 
 /** A runaway loop is not a conversation; nobody learns from one, and it would fill the memory. */
@@ -66,6 +69,7 @@ export async function scoreWindow(store: Store, options: ScoreWindow): Promise<S
     tooLarge: 0,
     unmeasured: 0,
     broken: 0,
+    answers: 0,
   };
   await saveRewardSpec(store, { version: spec.version, parts: describeSpec(spec), at: now });
   for await (const page of windowPages(store, { agent, origin, since, until })) {
@@ -103,6 +107,7 @@ export async function scoreWindow(store: Store, options: ScoreWindow): Promise<S
       options.onProgress?.({ ...counts });
       options.signal?.throwIfAborted();
     }
+    counts.answers += await scoreAnswers(store, spec, fit, turnIds, now);
   }
   return counts;
 }

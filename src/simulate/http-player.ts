@@ -80,6 +80,7 @@ async function ask(
   const { baseUrl, timeoutSeconds = 60, retries = 0 } = options;
   const trajectory = (options.trajectory ?? trajectoryOf)(one);
   const url = `${baseUrl.replaceAll('{trajectory}', encodeURIComponent(trajectory)).replace(/\/$/, '')}/chat/completions`;
+  const { origin } = new URL(url); // what fails one trajectory mostly fails all: said in the same words
   const late = AbortSignal.timeout(timeoutSeconds * 1000);
   const stop = signal === undefined ? late : AbortSignal.any([signal, late]);
   let lastly = 'no answer';
@@ -89,13 +90,13 @@ async function ask(
       const { status, retryAfter, text } = await send(url, options, one, seed, stop);
       if (status >= 200 && status < 300) return readAnswer(JSON.parse(text), one);
       lastly = `answered ${status}: ${text.slice(0, 200)}`;
-      if (status === 400 && server.takesSeeds && /\bseed\b/.test(text)) {
+      if (status === 400 && 'seed' in seed && /\bseed\b/.test(text)) {
         server.takesSeeds = false;
         tries--;
         continue;
       }
       const isPassing = status === 429 || status >= 500;
-      if (!isPassing || tries >= retries) return { kind: 'failed', detail: `${url} ${lastly}` };
+      if (!isPassing || tries >= retries) return { kind: 'failed', detail: `${origin} ${lastly}` };
       await sleep(retryAfter ?? firstWaitMs * 2 ** Math.min(tries, 6), undefined, { signal: stop });
     }
   } catch (error) {
@@ -105,7 +106,7 @@ async function ask(
       : error instanceof Error
         ? error.message
         : String(error);
-    return { kind: 'failed', detail: `${url}: ${why}` };
+    return { kind: 'failed', detail: `${origin}: ${why}` };
   }
 }
 

@@ -24,6 +24,9 @@ type ScoreTables = {
   };
 };
 
+/** What the score of a single answer is kept under, in place of a trajectory: '/' is in no trajectory's id. */
+export const answerName = (id: string): string => `answer/${id}`;
+
 const scoreOfRow = ({ at, ...row }: Selectable<ScoreTables['scores']>): Score => ({ ...row, at: at.getTime() });
 
 /** What a version of the reward spec says; writing the same one again changes nothing. */
@@ -118,6 +121,7 @@ export const summariseScores = async (
     .where('spec', '=', spec)
     .where('day', '>=', from)
     .where('day', '<=', to)
+    .where('trajectory', 'not like', answerName('%'))
     .executeTakeFirstOrThrow()
     .catch((error) => {
       throw storeError(error, `Summing up the scores of ${agent}`);

@@ -55,3 +55,36 @@ function nextOf(agent: string, { trajectories, consenting, scored }: EvidenceCou
 }
 
 const amount = (n: number, word: string): string => `${n.toLocaleString('en-US')} ${word}${n === 1 ? '' : 's'}`;
+
+/** For people: a line for each count, then the advice and the next command. */
+export function adviceLines(
+  { agent, stored, dataset }: StoredFacts,
+  advice: StoredAdvice,
+  about: {
+    readonly reward: { readonly version: string };
+    readonly curate: { readonly on: string; readonly minScore: number };
+    readonly environment?: { readonly name: string } | undefined;
+  },
+): string[] {
+  const line = (count: number, what: string) => `${count.toLocaleString('en-US').padStart(9)}  ${what}`;
+  const pairs = Object.entries(dataset?.pairs ?? {});
+  return [
+    line(stored.trajectories, `conversations of ${agent}, origin ${about.curate.on}`),
+    line(stored.consenting, 'of users who had agreed'),
+    line(stored.scored, `scored under reward spec ${about.reward.version}`),
+    line(stored.good, `agreed and scored ${about.curate.minScore} or more`),
+    line(stored.votes, 'votes'),
+    line(stored.corrections, 'corrections'),
+    ...(dataset === null
+      ? []
+      : [
+          line(dataset.examples, `examples of quality 0.8 or more in ${dataset.id}`),
+          ...(pairs.length === 0
+            ? [line(0, `pairs in ${dataset.id}`)]
+            : pairs.map(([source, n]) => line(n, `pairs from ${source} in ${dataset.id}`))),
+        ]),
+    `Environment to practise in: ${about.environment?.name ?? 'none'}.`,
+    `Recipe: ${advice.recipe ?? 'none yet'}. ${advice.reasons.join(' ')}`,
+    `Next: ${advice.next}`,
+  ];
+}

@@ -11,19 +11,17 @@ import { datasetOfFile, datasetReader } from '../curate/read.ts';
 import type { Engine } from '../engine/engine.ts';
 import { openEngine } from '../engine/open.ts';
 import { ConfigError } from '../errors.ts';
-import { readDataset } from '../store/datasets.ts';
-import { countEvidence } from '../store/evidence.ts';
 import { servingRelease } from '../store/releases.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import { plain } from '../terminal.ts';
-import { adviseStored, type StoredFacts } from './advise-stored.ts';
+import { adviceLines, adviseStored } from './advise-stored.ts';
 import { estimateCost } from './cost.ts';
 import { conclude, follow } from './follow.ts';
 import { planRun, type SpecOptions, specOf } from './plan.ts';
 import { recipeNames } from './recipe-names.ts';
 import { createRun } from './run.ts';
-import { sftDefaults } from './sft.ts';
 import type { Budget } from './stop.ts';
+import { readStoredFacts } from './stored-facts.ts';
 
 type Agent = ReturnType<typeof agentOf>;
 
@@ -179,48 +177,11 @@ async function baseOf(agent: Agent, store: Opened['store']): Promise<string> {
 }
 
 async function advise(options: TrainOptions, { config, store, terminal }: Opened): Promise<void> {
-  const { name, reward, curate, environment } = agentOf(config, options.agent);
-  const { minScore, minMeasured } = curate;
-  const stored = await countEvidence(store, {
-    agent: name,
-    origin: curate.on,
-    spec: reward.version,
-    minScore,
-    minMeasured,
-  });
-  const newest = options.dataset ?? (await readDataset(store, { agent: name }))?.id ?? null;
-  const facts: StoredFacts = {
-    agent: name,
-    stored,
-    dataset: newest === null ? null : await countDataset(newest, datasetReader(store, config.home)),
-    environment: environment !== undefined,
-  };
+  const agent = agentOf(config, options.agent);
+  const facts = await readStoredFacts(store, config.home, agent, options.dataset);
   const advice = adviseStored(facts);
   if (options.json) return terminal.write(JSON.stringify({ ...facts, ...advice }));
-  const line = (count: number, what: string) => terminal.write(`${count.toLocaleString('en-US').padStart(9)}  ${what}`);
-  line(stored.trajectories, `conversations of ${name}, origin ${curate.on}`);
-  line(stored.consenting, 'of users who had agreed');
-  line(stored.scored, `scored under reward spec ${reward.version}`);
-  line(stored.good, `agreed and scored ${minScore} or more`);
-  line(stored.votes, 'votes');
-  line(stored.corrections, 'corrections');
-  if (facts.dataset !== null) {
-    line(facts.dataset.examples, `examples of quality ${sftDefaults.minQuality} or more in ${facts.dataset.id}`);
-    const sources = Object.entries(facts.dataset.pairs);
-    for (const [source, n] of sources.length > 0 ? sources : [['', 0] as const])
-      line(n, `pairs${source === '' ? '' : ` from ${source}`} in ${facts.dataset.id}`);
-  }
-  terminal.write(`Environment to practise in: ${environment === undefined ? 'none' : environment.name}.`);
-  terminal.write(`Recipe: ${advice.recipe ?? 'none yet'}. ${advice.reasons.join(' ')}`);
-  terminal.write(`Next: ${advice.next}`);
-}
-
-async function countDataset(id: string, reader: ReturnType<typeof datasetReader>) {
-  const pairs: Partial<Record<'correction' | 'votes' | 'exploration', number>> = {};
-  let examples = 0;
-  for await (const { quality } of reader.examples(id)) if (quality >= sftDefaults.minQuality) examples++;
-  for await (const { source } of reader.pairs(id)) pairs[source] = (pairs[source] ?? 0) + 1;
-  return { id, examples, pairs };
+  for (const line of adviceLines(facts, advice, agent)) terminal.write(line);
 }
 
 /** Parameters, and tokens per second of learning from a timed forward: with its backward a step is about three of them. */

@@ -1,8 +1,12 @@
 /** The record of one turn of the loop: what each stage left for the next, and how it ended. */
-import type { Users } from './deploy/users.ts';
+import type { Users } from '../deploy/users.ts';
+import type { Verdict } from '../evaluate/verdict.ts';
+import type { Spent } from '../train/stop.ts';
 
 export const stageNames = ['collect', 'score', 'curate', 'train', 'evaluate', 'deploy'] as const;
 export type StageName = (typeof stageNames)[number];
+
+export type Failure = { readonly stage: StageName; readonly at: number; readonly reason: string };
 
 export type FunnelStep = { readonly gate: string; readonly entered: number; readonly passed: number };
 
@@ -10,18 +14,24 @@ export type FunnelStep = { readonly gate: string; readonly entered: number; read
 export type LoopState = {
   /** Release that served when the turn began, and the checkpoint training starts from. */
   readonly baseline?: { readonly release: string; readonly checkpoint: string };
+  /** What began the turn, and why. */
+  readonly begun?: { readonly trigger: 'schedule' | 'evidence' | 'person'; readonly reason: string };
   readonly collect?: {
     /** Window of the traffic that counts, ms since epoch. */
     readonly since: number;
     readonly until: number;
     readonly conversations: number;
-    readonly resolved: number;
+    /** As told by whoever sent them, where somebody did. */
+    readonly resolved?: number;
   };
   readonly score?: { readonly trajectories: number; readonly scored: number };
   readonly curate?: {
     readonly dataset: string;
     readonly rows: number;
+    readonly pairs?: number;
     readonly funnel: readonly FunnelStep[];
+    /** Why nothing was kept, in sentences; absent where something was. */
+    readonly nothing?: string;
   };
   readonly train?: {
     readonly run: string;
@@ -31,7 +41,7 @@ export type LoopState = {
   };
   readonly evaluate?: {
     readonly report: string;
-    readonly verdict: string;
+    readonly verdict: Verdict;
     readonly before: number;
     readonly after: number;
     readonly interval: readonly [number, number];
@@ -44,14 +54,16 @@ export type LoopState = {
     readonly release: string;
     readonly reasons: readonly string[];
   };
-  /** Why the turn cannot go on by itself, and what a person can do. */
-  readonly waits?: string;
   /** Why it ended before its last stage. */
   readonly ended?: string;
   /** What users got before and with the candidate; null where no outcome is measured. */
   readonly users?: Users | null;
-  /** Seconds each stage took, the last time it ran. */
+  /** Seconds that each stage has worked, all its attempts together. */
   readonly seconds?: Readonly<Record<string, number>>;
+  /** What the turn has used up. */
+  readonly spent?: Spent;
+  /** The newest failures of its stages, oldest first. */
+  readonly failures?: readonly Failure[];
 };
 
 export type LoopTurn = {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { LoopState } from './loop-turn.ts';
-import { usersLines } from './start-command.ts';
+import { historyRow, nextLines, turnLines, usersLines } from './show.ts';
+import type { LoopState, LoopTurn } from './turn.ts';
 
 const figure = (success: number, n: number, low: number, high: number) =>
   ({ n, success, interval: [low, high] }) as const;
@@ -31,4 +31,32 @@ test('what users got stands beside the golden figures, slice by slice, with inte
     '  task type mind      nobody                nobody                100.0% (70–100) of 9',
   ]);
   expect(usersLines({ users: null })).toEqual([]);
+});
+
+test('a turn shows what it cost and what it gained', () => {
+  const turn: LoopTurn = {
+    ...{ agent: 'desk', number: 2, seed: 2, startedAt: Date.UTC(2026, 0, 5, 10), endedAt: Date.UTC(2026, 0, 7) },
+    done: ['collect'],
+    state: {
+      begun: { trigger: 'evidence', reason: '500 new trajectories have a score.' },
+      collect: { since: 0, until: 1, conversations: 612 },
+      evaluate: { report: 'r', verdict: 'fail', before: 0.5, after: 0.4, interval: [-0.2, 0.01], p: 0.1, reasons: [] },
+      spent: { seconds: 5400, tokens: 1_234_567, money: 3 },
+      ended: 'Run desk-turn-2 was stopped.',
+    },
+  };
+  expect(historyRow(turn)).toEqual([
+    ...['2', '2026-01-05 10:00', 'evidence', '50.0%', '40.0%', '−10.0 (−20.0 to +1.0)'],
+    ...['1 h 30 min, 1235k tokens, 3.00 in money', 'Run desk-turn-2 was stopped.'],
+  ]);
+  expect(turnLines({ ...turn, endedAt: null }).slice(0, 4)).toEqual([
+    'Turn 2, seed 2: at score',
+    '  500 new trajectories have a score.',
+    '  Run desk-turn-2 was stopped.',
+    '  collect   612 conversations through the gateway',
+  ]);
+  expect(nextLines({ kind: 'wait', until: Date.UTC(2026, 0, 12), reason: 'Nothing is due.' })).toEqual([
+    'Waits until 2026-01-12 00:00.',
+    'Nothing is due.',
+  ]);
 });

@@ -1,0 +1,156 @@
+/** Evaluating releases, against a server that stands for the gateway: what goes where, what counts, and what is kept. */
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { agentSchema } from '../agent.ts';
+import { type Environment, makeTask } from '../simulate/environment.ts';
+import { listReports } from '../store/reports.ts';
+import { withStore } from '../store/test-store.ts';
+import { caseSchema } from './case.ts';
+import { type EvaluateReleases, evaluateReleases } from './run.ts';
+import { makeCaseSuite, makeSuite } from './suite.ts';
+
+type Data = { token: number };
+/** The user says a number and leaves after the answer, which should be the next one. */
+const world: Environment<Data, null> = {
+  name: 'numbers',
+  system: '',
+  types: { any: (rng) => ({ token: rng.integer(0, 9) }) },
+  data: z.strictObject({ token: z.int() }),
+  database: () => null,
+  tools: [],
+  user: ({ data }) => ({ open: () => String(data.token), answer: () => null }),
+  gradeTurn: () => ({ reward: 0, parts: {}, reasons: [] }),
+  gradeEnd: ({ task, messages }) => {
+    const success = messages.at(-1)?.content === String(task.data.token + 1);
+    return { success, reward: success ? 1 : 0, parts: {}, reasons: success ? [] : ['wrong number'] };
+  },
+  limits: { turns: 2, callsPerTurn: 1, mistakes: 1, tokensPerTurn: 4, tokens: 64, seconds: 60, characters: 100 },
+};
+const tasks = Array.from({ length: 20 }, (_, i) => makeTask(world, 'any', 'golden', i));
+const cases = Array.from({ length: 20 }, (_, i) =>
+  caseSchema.parse({
+    id: `c${i}`,
+    type: 'any',
+    messages: [{ role: 'user', content: String(i) }],
+    expect: { equals: String(i + 1) },
+  }),
+);
+
+type Seen = {
+  url: string;
+  headers: IncomingHttpHeaders;
+  body: { seed: number; max_tokens?: number; messages: { content: string }[] };
+};
+let server: Server;
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+/** Releases by name: what each answers to a number; null is no answer, a number of three digits a status. */
+async function gateway(releases: Record<string, (n: number) => string | number | null>) {
+  const seen: Seen[] = [];
+  server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = JSON.parse(Buffer.concat(chunks).toString()) as Seen['body'];
+    seen.push({ url: request.url!, headers: request.headers, body });
+    const answer = releases[String(request.headers['x-pawl-release'])]!(Number(body.messages.at(-1)!.content));
+    if (answer === null) return;
+    response.writeHead(typeof answer === 'number' ? answer : 200, {
+      'content-type': 'application/json',
+      'retry-after': '0',
+    });
+    response.end(
+      JSON.stringify({ choices: [{ message: { role: 'assistant', content: answer }, finish_reason: 'stop' }] }),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const door = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, key: 'secret' };
+  return { seen, play: { withDoor: <T>(use: (given: typeof door) => Promise<T>) => use(door) } };
+}
+
+const right = (n: number) => String(n + 1);
+const wrong = () => 'no idea';
+const store = await withStore();
+const asked = (given: Partial<EvaluateReleases> & Pick<EvaluateReleases, 'play'>): EvaluateReleases => ({
+  agent: agentSchema.parse({ name: `agent-${Math.random().toString(36).slice(2)}`, environment: world }),
+  store,
+  suite: makeCaseSuite('golden', cases),
+  baseline: { name: 'v1', checkpoint: null },
+  candidate: { name: 'v2', checkpoint: null },
+  ...given,
+});
+
+describe('evaluating releases', () => {
+  it('addresses each by name, as an evaluation, in trajectories of their own', async () => {
+    const { seen, play } = await gateway({ v1: wrong, v2: right });
+    const report = await evaluateReleases(asked({ play, attempts: 2, seed: 3 }));
+    expect(report).toMatchObject({ verdict: 'pass', attempts: 2, seed: 3, overall: { baseline: 0, candidate: 1 } });
+    expect(seen).toHaveLength(80);
+    expect(seen[0]!.headers).toMatchObject({
+      authorization: 'Bearer secret',
+      'x-pawl-release': 'v1',
+      'x-pawl-origin': 'evaluation',
+    });
+    expect(seen[0]!.body).not.toHaveProperty('max_tokens');
+    expect(new Set(seen.map(({ url }) => url)).size).toBe(80);
+    expect(new Set(seen.map(({ body }) => body.seed)).size).toBe(40);
+  });
+
+  it('plays tasks through the gateway where there are no weights to load', async () => {
+    const { seen, play } = await gateway({ v1: wrong, v2: right });
+    const report = await evaluateReleases(asked({ play, suite: makeSuite('golden', tasks) }));
+    expect(report).toMatchObject({ verdict: 'pass', drift: null, overall: { n: 20, baseline: 0, candidate: 1 } });
+    expect(report.tasks[0]!.reasons).toEqual({ baseline: ['wrong number'], candidate: [] });
+    expect(seen[0]!.body.max_tokens).toBe(4);
+  });
+
+  it('does not hold broken answers against the model, and says what broke', async () => {
+    const { play } = await gateway({ v1: right, v2: (n) => (n < 10 ? 500 : right(n)) });
+    const given = asked({ play });
+    const report = await evaluateReleases(given);
+    expect(report).toMatchObject({ verdict: 'unmeasured', overall: { n: 10, candidate: 1 } });
+    expect(report.reasons[1]).toMatch(/^10 attempts broke, most often like this: http.* answered 500/);
+  });
+
+  it('gives up on answers that do not come, each after its time', async () => {
+    const { play } = await gateway({ v1: right, v2: () => null });
+    const evaluate = { timeoutSeconds: 0.1, concurrency: 20 };
+    const agent = agentSchema.parse({ name: 'slow', evaluate });
+    expect(await evaluateReleases(asked({ play, agent }))).toMatchObject({ verdict: 'unmeasured', overall: null });
+  });
+
+  it('keeps what was measured, and plays again what could not be', async () => {
+    const given = asked(await gateway({ v1: wrong, v2: () => 404 }));
+    expect((await evaluateReleases(given)).verdict).toBe('unmeasured');
+    server.closeAllConnections();
+    server.close();
+    const up = await gateway({ v1: wrong, v2: right });
+    const report = await evaluateReleases({ ...given, play: up.play });
+    expect(report.verdict).toBe('pass');
+    const count = up.seen.length;
+    expect(await evaluateReleases({ ...given, play: up.play })).toEqual(report);
+    expect(up.seen).toHaveLength(count);
+    expect(await listReports(store, { agent: given.agent.name })).toEqual([report]);
+    // Other rules are another question.
+    const agent = { ...given.agent, evaluate: { ...given.agent.evaluate, improvement: 0.5 } };
+    expect((await evaluateReleases({ ...given, agent, play: up.play })).id).not.toBe(report.id);
+  });
+
+  it('stops when it is told to', async () => {
+    const stop = new AbortController();
+    const { play } = await gateway({ v1: () => null, v2: right });
+    const under = evaluateReleases(asked({ play, signal: stop.signal }));
+    stop.abort(new Error('enough'));
+    await expect(under).rejects.toThrow('enough');
+  });
+
+  it('does not compare a release with itself', async () => {
+    const { play } = await gateway({});
+    const one = { name: 'v1', checkpoint: null };
+    await expect(evaluateReleases(asked({ play, candidate: one }))).rejects.toThrow('compared with itself');
+  });
+});
