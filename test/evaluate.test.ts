@@ -11,10 +11,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { mayTrain } from '../src/collect/own-traffic.ts';
-import { measureRelease } from '../src/deploy/measure.ts';
 import { createRelease, serveRelease } from '../src/deploy/reconcile.ts';
 import { type Report, reportSchema } from '../src/evaluate/report.ts';
 import { activeKeys } from '../src/store/keys.ts';
+import { readCalls } from '../src/store/measures.ts';
 import type { Store } from '../src/store/postgres.ts';
 import { type PawlProcess, startPawl, until } from './pawl.ts';
 
@@ -206,8 +206,8 @@ describe('pawl evaluate, beside a Pawl that serves', () => {
       ['evaluation', 'poor'],
     ]);
     expect(mayTrain({ origin: rows[0]!.origin, consent: 'given' })).toBe(false);
-    const window = { agent: 'adder', since: 0, until: Date.now() + 1000, outcome: null };
-    expect(await measureRelease(store, { ...window, release: 'good' })).toMatchObject({ turns: 0, errors: 0 });
+    const window = { agent: 'adder', since: 0, until: Date.now() + 1000, origin: 'production' } as const;
+    expect(await readCalls(store, { ...window, release: 'good' })).toMatchObject({ calls: 0, errors: 0 });
   });
 
   it('revokes its key when it is interrupted', async () => {

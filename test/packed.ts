@@ -24,7 +24,17 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const sources = ['src', 'bin', 'scripts', 'docs', 'package.json', 'package-lock.json', '.npmrc', 'README.md', 'LICENSE'];
+const sources = [
+  'src',
+  'bin',
+  'scripts',
+  'docs',
+  'package.json',
+  'package-lock.json',
+  '.npmrc',
+  'README.md',
+  'LICENSE',
+];
 const configs = ['tsconfig.json', 'tsconfig.build.json'];
 const isNeeded = (path: string): boolean => !path.endsWith('.test.ts');
 

@@ -24,7 +24,7 @@ export const deploy: Step = async (work, turn) => {
   }
   const report = (await readReport(store, turn.state.evaluate!.report))!;
   const baseline = (await servingRelease(store, agent.name))?.name ?? turn.state.baseline!.release;
-  const asking = { candidate: name, baseline, report, settings: agent.deploy, forced: null };
+  const asking = { agent: agent.name, candidate: name, baseline, report, settings: agent.deploy, forced: null };
   const { phase, reason } = admit(asking);
   if (phase === 'refused') {
     const reasons = report.verdict === 'pass' ? [reason] : report.reasons;
