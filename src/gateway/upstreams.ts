@@ -39,20 +39,27 @@ export function connectUpstreams(settings: Config['upstreams']): Upstreams {
     });
   }
   const names = [...connected.keys()];
+  const chains = new Map(names.map((name) => [name, chainFrom(name, settings)]));
+  const listed = new Map(
+    Object.values(settings).flatMap(({ models }) => models.map((model) => [model, chainFor(model, settings)])),
+  );
+  const unlisted = chainFor(null, settings);
   return {
     names,
     get: (name) => connected.get(name)!,
-    chain: (model) => chainFor(model, settings),
-    from: (name) => (connected.has(name) ? chainFrom(name, settings) : []),
+    chain: (model) => listed.get(model) ?? unlisted,
+    from: (name) => chains.get(name) ?? [],
     close: async () => {
       await Promise.all([...connected.values()].map(({ pool }) => pool.destroy()));
     },
   };
 }
 
-export function chainFor(model: string, settings: Config['upstreams']): readonly string[] {
+/** Null: a model that nobody lists. */
+function chainFor(model: string | null, settings: Config['upstreams']): readonly string[] {
   const names = Object.keys(settings);
-  return chainFrom(names.find((name) => settings[name]!.models.includes(model)) ?? names[0], settings);
+  const lists = (name: string) => model !== null && settings[name]!.models.includes(model);
+  return chainFrom(names.find(lists) ?? names[0], settings);
 }
 
 function chainFrom(first: string | undefined, settings: Config['upstreams']): readonly string[] {
