@@ -1,7 +1,5 @@
 /** The demo's settings, and what a user's own look like. */
 import { defineConfig } from 'pawl';
+import supportDesk from './examples/support-desk/agent.ts';
 
-export default defineConfig({
-  agent: 'support-desk',
-  world: './examples/support-desk/world.ts#deskWorld',
-});
+export default defineConfig({ agents: [supportDesk] });

@@ -3,6 +3,8 @@ import LongestFirst from './test/longest-first.ts';
 
 /** `npm test` leaves out what takes minutes and shows nothing new on most days; `npm run test:all` has it too. */
 export default defineConfig(({ mode }) => ({
+  // What the examples import as 'pawl' is the source.
+  resolve: { tsconfigPaths: true },
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'examples/**/*.test.ts'],
     exclude: [...configDefaults.exclude, ...(mode === 'all' ? [] : ['**/*.slow.test.ts'])],

@@ -1,8 +1,12 @@
 #!/usr/bin/env node
-// Runs the TypeScript source. Child processes start through this file too, so they need no flags of their own.
-import { register } from 'tsx/esm/api';
+// A package holds what was built; a clone runs its source. Child processes start through this file too.
+import { existsSync } from 'node:fs';
 
-const named = process.argv.slice(2).some((word) => !word.startsWith('-'));
-if (named) await import('../src/typescript.js');
-else register(); // the list of commands needs no packages
-await import('../src/main.ts');
+const source = new URL('../src/main.ts', import.meta.url);
+if (existsSync(source)) {
+  // The list of commands needs no packages.
+  const named = process.argv.slice(2).some((word) => !word.startsWith('-'));
+  if (named) await import('../src/typescript.js');
+  else (await import('tsx/esm/api')).register();
+  await import(source.href);
+} else await import(new URL('../dist/main.js', import.meta.url).href);

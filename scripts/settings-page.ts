@@ -5,6 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { agentSchema } from '../src/agent.ts';
 import { settingsSchema } from '../src/config.ts';
 import { variables } from '../src/environment.ts';
 
@@ -37,8 +38,13 @@ function rowsOf(schema: Described, prefix = ''): Row[] {
 const table = (titles: readonly string[], rows: readonly (readonly string[])[]): string =>
   [titles, titles.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
+const rowsOfSchema = (schema: z.ZodType): Row[] =>
+  rowsOf(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Described);
+/** Agents have a table of their own. */
 export const settingRows = (): Row[] =>
-  rowsOf(z.toJSONSchema(settingsSchema, { io: 'input', unrepresentable: 'any' }) as Described);
+  rowsOfSchema(settingsSchema).map((row) => (row.name === 'agents' ? { ...row, default: '' } : row));
+export const agentRows = (): Row[] =>
+  rowsOfSchema(agentSchema).map((row) => (row.name === 'reward' ? { ...row, default: '' } : row));
 
 const variableOfSetting = (name: string): string =>
   Object.entries(variables)
@@ -51,6 +57,11 @@ const tables: Readonly<Record<string, () => string>> = {
     table(
       ['setting', 'default', 'unit', 'what it says', 'variable'],
       settingRows().map((row) => [`\`${row.name}\``, row.default, row.unit, row.sentence, variableOfSetting(row.name)]),
+    ),
+  agent: () =>
+    table(
+      ['setting', 'default', 'unit', 'what it says'],
+      agentRows().map((row) => [`\`${row.name}\``, row.default, row.unit, row.sentence]),
     ),
   variables: () =>
     table(

@@ -7,13 +7,12 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
-import { readableId, typedUser } from './collect/person.ts';
-import { earliestTime } from './collect/signal.ts';
 import { type Config, loadConfig } from './config.ts';
 import { BoundaryError, ConfigError } from './errors.ts';
 import { homeOwner } from './store/lock.ts';
 import { openStore, type Store } from './store/postgres.ts';
 import { installationSecret } from './store/secret.ts';
+import { earliestTime } from './store/times.ts';
 import { openTerminal, plain, type Terminal } from './terminal.ts';
 
 /** Neither leaves behind a database server that this command started. */
@@ -25,10 +24,8 @@ export type Opened = {
   readonly config: Config;
   readonly store: Store;
   readonly terminal: Terminal;
-  /** The id under which a user that somebody typed is stored. */
-  storedUser(typed: string): string;
-  /** The id under which a key or trajectory that somebody typed is stored. */
-  stored(id: string): string;
+  /** What user ids are hashed with: whoever looks for one needs it (collect/person.ts). */
+  readonly secret: string;
   /** What the first Ctrl-C or SIGTERM does, where stopping at once is not it. */
   onInterrupt(first: () => Promise<void>): void;
 };
@@ -108,8 +105,7 @@ export async function withHome(
       config,
       store,
       terminal: openTerminal(),
-      storedUser: (typed) => typedUser(typed, secret),
-      stored: (id) => readableId(id, secret),
+      secret,
       onInterrupt,
     });
     await waitForOthers(config, store);

@@ -8,8 +8,15 @@ import { Command } from 'commander';
 type Listed = readonly [summary: string, load: () => Promise<Command>];
 
 export const commands: Readonly<Record<string, Listed>> = {
+  init: [
+    'Write the settings and the agent of a new installation.',
+    async () => (await import('./init-command.ts')).initCommand(),
+  ],
   start: ['Start everything and turn the loop once.', async () => (await import('./start-command.ts')).startCommand()],
-  loop: ['Turns of the loop: run, status, history.', async () => (await import('./start-command.ts')).loopCommand()],
+  loop: [
+    'Turns of the loop: run, status, history, pause, resume.',
+    async () => (await import('./loop/command.ts')).loopCommand(),
+  ],
   serve: ['Serve gateway and API.', async () => (await import('./serve-command.ts')).serveCommand()],
   keys: ['Client keys: create, list, revoke.', async () => (await import('./gateway/command.ts')).keysCommand()],
   trajectories: ['What was recorded.', async () => (await import('./collect/command.ts')).trajectoriesCommand()],
@@ -17,21 +24,32 @@ export const commands: Readonly<Record<string, Listed>> = {
     'Which users agreed that a model may learn from them.',
     async () => (await import('./collect/consent-command.ts')).consentCommand(),
   ],
+  explore: [
+    'Further answers asked for beside those users got.',
+    async () => (await import('./gateway/explore-command.ts')).exploreCommand(),
+  ],
   score: ['How good conversations were.', async () => (await import('./score/command.ts')).scoreCommand()],
   curate: ['Choose what to learn from.', async () => (await import('./curate/command.ts')).curateCommand()],
   datasets: ['What was chosen to learn from.', async () => (await import('./curate/command.ts')).datasetsCommand()],
   train: [
-    'Train a model: practise in an environment, or learn from examples and pairs.',
+    'Train a model: learn from what was curated, or practise in an environment.',
     async () => (await import('./train/command.ts')).trainCommand(),
   ],
-  runs: ['Training runs: look, pause, stop, resume.', async () => (await import('./train/command.ts')).runsCommand()],
+  runs: [
+    'Training runs: look, pause, stop, resume.',
+    async () => (await import('./train/runs-command.ts')).runsCommand(),
+  ],
+  evaluate: [
+    'Judge a release by playing a suite with it and with another.',
+    async () => (await import('./evaluate-command.ts')).evaluateCommand(),
+  ],
   reports: ['Evaluations and their verdicts.', async () => (await import('./evaluate/command.ts')).reportsCommand()],
-  releases: ['What can answer traffic.', async () => (await import('./deploy/command.ts')).releasesCommand()],
+  releases: ['What can answer traffic.', async () => (await import('./deploy/releases-command.ts')).releasesCommand()],
   rollouts: [
     'Releases on their way to the users.',
-    async () => (await import('./deploy/command.ts')).rolloutsCommand(),
+    async () => (await import('./deploy/rollouts-command.ts')).rolloutsCommand(),
   ],
-  audit: ['Who did what.', async () => (await import('./deploy/command.ts')).auditCommand()],
+  audit: ['Who did what.', async () => (await import('./deploy/audit-command.ts')).auditCommand()],
   engine: ['Serve models from this machine.', async () => (await import('./engine/command.ts')).engineCommand()],
   model: [
     'Look at, convert and make model checkpoints.',

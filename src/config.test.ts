@@ -10,7 +10,7 @@ const parse = (input: unknown, env: NodeJS.ProcessEnv = {}) => parseConfig(input
 describe('parseConfig', () => {
   it('has a default for everything', () => {
     expect(parse({})).toMatchObject({
-      agent: 'agent',
+      agents: [{ name: 'agent', curate: { on: 'production' }, deploy: { holdSeconds: 86_400 } }],
       home: '/project/.pawl',
       host: '127.0.0.1',
       port: 4700,
@@ -22,12 +22,19 @@ describe('parseConfig', () => {
     const attempt = () =>
       parse({
         port: 70_000,
-        agent: 'Has Spaces',
+        agents: [{ name: 'Has Spaces', reward: 1, train: { stepz: 3 } }, { name: 'a' }, { name: 'a' }],
         colour: 'red',
         upstreams: { a: { baseUrl: 'ftp://x', fallback: 'b' } },
       });
     expect(attempt).toThrow(ConfigError);
-    for (const part of ['port', 'agent', 'colour', 'upstreams.a.baseUrl']) expect(attempt).toThrow(part);
+    for (const part of [
+      ...['port', 'colour', 'upstreams.a.baseUrl', 'agents.0.name: lower-case', 'agents.0.reward: what weighted'],
+      ...['agents.0.train: Unrecognized key: "stepz"'],
+    ])
+      expect(attempt).toThrow(part);
+    expect(() => parse({ agents: [{ name: 'a' }, { name: 'a' }] })).toThrow(
+      'agents.1.name: names another agent too: a',
+    );
   });
 
   it('refuses a fallback that does not exist or is the upstream itself', () => {
@@ -52,11 +59,11 @@ describe('parseConfig', () => {
 
   it('names the environment variable that is wrong, not the file, and all problems together', () => {
     const env = { PAWL_UPSTREAM: 'notaurl', PAWL_PORT: 'abc', DATABASE_URL: 'mysql://u:hunter2@h/d' };
-    const attempt = () => parseConfig({ agent: 'Has Spaces' }, env, '/project', '/project/pawl.config.ts');
+    const attempt = () => parseConfig({ agents: [{ name: 'Has Spaces' }] }, env, '/project', '/project/pawl.config.ts');
     expect(attempt).toThrow(/PAWL_UPSTREAM=notaurl: an http or https address/);
     expect(attempt).toThrow(/PAWL_PORT=abc: a whole number from 0 to 65535/);
     expect(attempt).toThrow(/DATABASE_URL: a postgres:\/\/ address/);
-    expect(attempt).toThrow(/agent: .* \(in \/project\/pawl\.config\.ts\)/);
+    expect(attempt).toThrow(/agents\.0\.name: .* \(in \/project\/pawl\.config\.ts\)/);
     expect(attempt).not.toThrow(/hunter2/);
     expect(() => parse({}, { PAWL_PORT: '70000' })).toThrow(/PAWL_PORT=70000/);
     expect(() => parse({}, { PAWL_LOG: 'loud' })).toThrow(/PAWL_LOG=loud: one of fatal, error/);
@@ -82,8 +89,11 @@ describe('loadConfig', () => {
   afterAll(() => rmSync(folder, { recursive: true }));
 
   it('reads a TypeScript file from any folder, whatever its package says about modules', async () => {
-    writeFileSync(join(folder, 'pawl.config.ts'), `const agent: string = 'desk';\nexport default { agent };\n`);
-    expect((await loadConfig({}, {}, folder)).agent).toBe('desk');
+    writeFileSync(
+      join(folder, 'pawl.config.ts'),
+      `const name: string = 'desk';\nexport default { agents: [{ name }] };\n`,
+    );
+    expect((await loadConfig({}, {}, folder)).agents[0]!.name).toBe('desk');
   });
 
   it('says so when the file it was told to read is not there', async () => {
@@ -91,12 +101,12 @@ describe('loadConfig', () => {
   });
 
   it('lets the file import from this installation, as a module and as CommonJS', async () => {
-    const text = `import { defineConfig } from 'pawl';\nexport default defineConfig({ agent: 'desk' });\n`;
+    const text = `import { defineConfig } from 'pawl';\nexport default defineConfig({ agents: [{ name: 'desk' }] });\n`;
     for (const type of ['module', 'commonjs']) {
       const elsewhere = mkdtempSync(join(folder, 'else-'));
       writeFileSync(join(elsewhere, 'package.json'), JSON.stringify({ type }));
       writeFileSync(join(elsewhere, 'pawl.config.ts'), text);
-      expect((await loadConfig({}, {}, elsewhere)).agent).toBe('desk');
+      expect((await loadConfig({}, {}, elsewhere)).agents[0]!.name).toBe('desk');
     }
   });
 

@@ -4,13 +4,13 @@
  * (environment.ts). docs/settings.md is written from the schema (scripts/settings-page.ts).
  */
 import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
-import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { tsImport } from 'tsx/esm/api';
+import { basename, dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
-import { misspelt, settingsFrom, unknownVariables, variableOf } from './environment.ts';
+import { type Agent, agentSchema } from './agent.ts';
+import { engineUpstream } from './engine/open.ts';
+import { misspelt, settingsFrom, unknownVariables, type Variables, variableOf } from './environment.ts';
 import { ConfigError } from './errors.ts';
-import { makeImportable } from './importable.ts';
+import { importUserModule } from './user-module.ts';
 
 const name = z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/, 'lower-case letters, digits and _ . - only, at most 63');
 const baseUrl = z
@@ -41,9 +41,14 @@ const upstream = z.strictObject({
 
 export const settingsSchema = z
   .strictObject({
-    agent: name
-      .default('agent')
-      .describe('Name of the agent whose traffic this is; the first client key is made for it.'),
+    agents: z
+      .array(agentSchema)
+      .min(1, 'at least one; leave it out for an agent that is called agent')
+      .max(1000)
+      .default(() => [agentSchema.parse({ name: 'agent' })])
+      .describe(
+        'The agents of this installation, each of a file of its own; the first client key is made for the first.',
+      ),
     home: z
       .string()
       .min(1)
@@ -60,6 +65,13 @@ export const settingsSchema = z
       .describe(
         'What user ids are hashed with, for a new database; without it one is made. An existing database knows its own.',
       ),
+    adminToken: z
+      .string()
+      .min(32, 'at least 32 characters, e.g. of `openssl rand -base64 32`')
+      .max(512)
+      .regex(/^\S*$/, 'without spaces')
+      .optional()
+      .describe('What opens /api; without it the first start makes one and shows it once.'),
     host: z
       .string()
       .min(1)
@@ -87,27 +99,19 @@ export const settingsSchema = z
       .record(name, upstream)
       .default({})
       .describe('The model servers behind the gateway, each under a name of your choice; the first is the default.'),
-    world: z
-      .string()
-      .regex(/^.+#[A-Za-z_$][\w$]*$/, 'a module, then # and the name of its export')
-      .optional()
-      .describe(
-        'What the loop turns on: a module and the name of its export, e.g. ./examples/support-desk/world.ts#deskWorld.',
-      ),
-    loop: z
+    engine: z
       .strictObject({
-        conversations: z
+        threads: z
           .int()
           .min(1)
-          .max(100_000)
-          .default(240)
-          .meta({ ...counted('conversations'), description: 'Simulated conversations that one turn collects.' }),
-        steps: z
-          .int()
-          .min(1)
-          .max(100_000)
-          .default(60)
-          .meta({ ...counted('steps'), description: 'Steps of practice (GRPO) in one turn.' }),
+          .max(1024)
+          .optional()
+          .meta({ ...counted('threads'), description: 'Threads of one computation; without it all cores.' }),
+        memoryMb: z
+          .number()
+          .positive()
+          .optional()
+          .meta({ ...counted('MB'), description: 'Most memory for all models; without it three quarters of all.' }),
       })
       .prefault({}),
     gateway: z
@@ -165,6 +169,16 @@ export const settingsSchema = z
       .prefault({}),
   })
   .superRefine((config, context) => {
+    const names = config.agents.map((agent) => agent.name);
+    for (const [i, one] of names.entries())
+      if (names.indexOf(one) < i)
+        context.addIssue({ code: 'custom', path: ['agents', i, 'name'], message: `names another agent too: ${one}` });
+    if (engineUpstream in config.upstreams)
+      context.addIssue({
+        code: 'custom',
+        path: ['upstreams', engineUpstream],
+        message: 'is what Pawl calls its own engine; choose another name',
+      });
     for (const [from, { fallback }] of Object.entries(config.upstreams)) {
       if (fallback === undefined) continue;
       const known = Object.keys(config.upstreams).join(', ');
@@ -185,7 +199,7 @@ export type Upstream = Config['upstreams'][string];
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 
-export function parseConfig(input: unknown, env: NodeJS.ProcessEnv, folder: string, file = 'the settings'): Config {
+export function parseConfig(input: unknown, env: Variables, folder: string, file = 'the settings'): Config {
   const layered = isObject(input) ? { ...input, ...settingsFrom(env) } : input;
   const parsed = settingsSchema.safeParse(layered);
   const problems = [
@@ -200,12 +214,36 @@ export function parseConfig(input: unknown, env: NodeJS.ProcessEnv, folder: stri
   ];
   if (!parsed.success || problems.length > 0)
     throw new ConfigError(`The settings cannot be used:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
-  const { home, world } = parsed.data;
+  const { home, agents } = parsed.data;
   return {
     ...parsed.data,
-    home: realHome(isAbsolute(home) ? home : resolve(folder, home)),
-    ...(world === undefined ? {} : { world: resolve(folder, world) }),
+    home: realHome(resolve(folder, home)),
+    agents: agents.map((agent) => fromFolder(agent, folder)),
   };
+}
+
+/** Files that an agent names are found from the settings' folder, wherever the command was called. */
+function fromFolder(agent: Agent, folder: string): Agent {
+  const { train, evaluate } = agent;
+  const at = (path: string | undefined) => (path === undefined ? undefined : resolve(folder, path));
+  const examples = train.replay?.examples;
+  return {
+    ...agent,
+    train: {
+      ...train,
+      base: at(train.base),
+      ...(typeof examples === 'string' ? { replay: { ...train.replay!, examples: at(examples)! } } : {}),
+    },
+    evaluate: { ...evaluate, golden: at(evaluate.golden) },
+  };
+}
+
+/** The agent of this name, or the first where none is given. */
+export function agentOf({ agents }: Pick<Config, 'agents'>, name?: string): Agent {
+  const found = name === undefined ? agents[0] : agents.find((agent) => agent.name === name);
+  if (found) return found;
+  const known = agents.map((agent) => agent.name).join(', ');
+  throw new ConfigError(`There is no agent ${name} in the settings; there is ${known}. List it in \`agents\`.`);
 }
 
 /**
@@ -228,7 +266,7 @@ function realHome(home: string): string {
 /** Reads the file named by --config, else ./pawl.config.ts if it is there, else only the environment. */
 export async function loadConfig(
   options: { config?: string },
-  env = process.env,
+  env: Variables = process.env,
   folder = process.cwd(),
   warn: (message: string) => void = (message) => console.error(message),
 ): Promise<Config> {
@@ -238,11 +276,10 @@ export async function loadConfig(
     if (options.config) throw new ConfigError(`There is no settings file at ${path}.`);
     return parseConfig({}, env, folder);
   }
-  makeImportable();
-  const module: { default?: unknown } = await tsImport(pathToFileURL(path).href, import.meta.url);
-  // In a folder whose package.json does not say "type": "module", the exports arrive as CommonJS: one level deeper.
-  const settings = isObject(module.default) && 'default' in module.default ? module.default.default : module.default;
+  const { default: settings } = await importUserModule(path);
   if (settings === undefined)
     throw new ConfigError(`${path} exports no default; end it with \`export default defineConfig({ … })\`.`);
-  return parseConfig(settings, env, folder, path);
+  // What the file names lies beside it; what a variable names, where the command is called.
+  const at = env.PAWL_HOME ? { ...env, PAWL_HOME: resolve(folder, env.PAWL_HOME) } : env;
+  return parseConfig(settings, at, dirname(path), path);
 }

@@ -4,6 +4,9 @@
  */
 import type { ConfigInput } from './config.ts';
 
+/** Like process.env, in words that need no types of Node: users' editors read config.ts's. */
+export type Variables = Readonly<Record<string, string | undefined>>;
+
 type Variable = {
   readonly sentence: string;
   /** The setting it stands for. */
@@ -33,6 +36,7 @@ export const variables: Readonly<Record<string, Variable>> = {
     secret: true,
     sentence: 'What user ids are hashed with, for a new database.',
   },
+  PAWL_ADMIN_TOKEN: { setting: ['adminToken'], secret: true, sentence: 'What opens /api.' },
   PAWL_LOG: {
     sentence:
       'How much `pawl serve` logs on standard error: fatal, error, warn (the default), info, debug, trace, silent.',
@@ -46,13 +50,14 @@ export const variables: Readonly<Record<string, Variable>> = {
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 
 /** What the environment says of settings. An empty variable says nothing. */
-export function settingsFrom(env: NodeJS.ProcessEnv): Partial<ConfigInput> {
+export function settingsFrom(env: Variables): Partial<ConfigInput> {
   // Not a number: left as it is, so that the schema names it.
   const port = /^\d+$/.test(env.PAWL_PORT ?? '') ? Number(env.PAWL_PORT) : (env.PAWL_PORT as unknown as number);
   return {
     ...(env.PAWL_HOME ? { home: env.PAWL_HOME } : {}),
     ...(env.DATABASE_URL ? { databaseUrl: env.DATABASE_URL } : {}),
     ...(env.PAWL_SECRET ? { secret: env.PAWL_SECRET } : {}),
+    ...(env.PAWL_ADMIN_TOKEN ? { adminToken: env.PAWL_ADMIN_TOKEN } : {}),
     ...(env.PAWL_HOST ? { host: env.PAWL_HOST } : {}),
     ...(env.PAWL_PORT ? { port } : {}),
     ...(env.PAWL_UPSTREAM
@@ -66,7 +71,7 @@ export function settingsFrom(env: NodeJS.ProcessEnv): Partial<ConfigInput> {
 }
 
 /** `NAME=value` of the variable that set the setting at this path, the value left out where it is secret; null if none did. */
-export function variableOf(path: readonly PropertyKey[], env: NodeJS.ProcessEnv): string | null {
+export function variableOf(path: readonly PropertyKey[], env: Variables): string | null {
   const found = Object.entries(variables).find(
     ([name, { setting }]) => setting && env[name] && setting.join('.') === path.join('.'),
   );
@@ -78,7 +83,7 @@ export function variableOf(path: readonly PropertyKey[], env: NodeJS.ProcessEnv)
 /** Kubernetes gives every pod variables for each Service; one that is called pawl makes these. */
 const byKubernetes = /^PAWL_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_\w+)$/;
 
-const unknown = (env: NodeJS.ProcessEnv): string[] =>
+const unknown = (env: Variables): string[] =>
   Object.keys(env)
     .filter((name) => name.startsWith('PAWL_') && !(name in variables) && !byKubernetes.test(name))
     .sort();
@@ -99,7 +104,7 @@ const near = (name: string): string[] =>
   Object.keys(variables).filter((known) => !variables[known]!.inner && distance(name, known) <= 2);
 
 /** Variables that are no doubt meant to be one of ours, and things of ours that cannot be meant. */
-export function misspelt(env: NodeJS.ProcessEnv): string[] {
+export function misspelt(env: Variables): string[] {
   const problems = unknown(env)
     .filter((name) => near(name).length > 0)
     .map((name) => `${name}: there is no such environment variable; did you mean ${near(name).join(' or ')}?`);
@@ -117,7 +122,7 @@ export function misspelt(env: NodeJS.ProcessEnv): string[] {
 }
 
 /** Variables with our prefix that nothing reads. */
-export const unknownVariables = (env: NodeJS.ProcessEnv): string[] =>
+export const unknownVariables = (env: Variables): string[] =>
   unknown(env)
     .filter((name) => near(name).length === 0)
     .map((name) => {

@@ -18,6 +18,10 @@ export class ConfigError extends BoundaryError {}
 export class StoreError extends BoundaryError {}
 /** The engine refused a call or died. */
 export class EngineError extends BoundaryError {}
+/** What was named does not exist; says where those that do are listed. */
+export class NotFoundError extends BoundaryError {}
+/** What was asked for cannot be done as things stand; says what stands in the way. */
+export class ConflictError extends BoundaryError {}
 /** What a client sent is not acceptable; `status` is the HTTP status it gets. */
 export class RequestError extends BoundaryError {
   readonly status: number;

@@ -1,345 +1,120 @@
 /**
  * The loop: collect → score → curate → train → evaluate → deploy, and round again.
  *
- * One turn of it is a row in the database (loop-turn.ts). Each stage reads what the stages before it left there, does its
- * work through the stage's own folder, and leaves its own part; then the row is saved. Killed anywhere, the turn goes on at
- * the stage it was in: stages are safe to run again, and everything random in them follows from the turn's seed.
+ * One turn of it is a row in the database (loop/turn.ts). What comes next is a question that a pure function answers
+ * (loop/next-step.ts); this file asks it, does what it says, saves the row, and asks again, until there is nothing to do but
+ * wait. Killed anywhere, it goes on at the stage it was in: stages are safe to run again, and everything random in them
+ * follows from the turn's seed. It is the same loop in `pawl serve` (loop/runner.ts), under `pawl loop run` and in a demo.
  */
-import { join } from 'node:path';
-import { datasetReader } from './curate/read.ts';
-import { curateWindow } from './curate/run.ts';
-import { createRelease, reconcile, startRollout } from './deploy/reconcile.ts';
-import { isOpen, type Rollout, rolloutSettings, weightOf } from './deploy/rollout.ts';
-import { measureUsers } from './deploy/users.ts';
-import type { Engine } from './engine/engine.ts';
-import type { Report } from './evaluate/report.ts';
-import { evaluate } from './evaluate/run.ts';
-import { makeSuite } from './evaluate/suite.ts';
-import { type LoopState, type LoopTurn, type StageName, stageNames } from './loop-turn.ts';
-import { defaultReward } from './score/default-reward.ts';
-import { scoreWindow } from './score/run.ts';
-import { loadChatCodec } from './simulate/chat-codec.ts';
-import type { Task } from './simulate/environment.ts';
+import { setMaxListeners } from 'node:events';
+import { collect } from './loop/collect.ts';
+import { curate } from './loop/curate.ts';
+import { deploy } from './loop/deploy.ts';
+import { evaluate } from './loop/evaluate.ts';
+import { type Known, readFacts, spentBy } from './loop/facts.ts';
+import { type Ask, budgetLeft, type Next, nextStep, type Wait } from './loop/next-step.ts';
+import { type LoopParts, runId, type Step } from './loop/parts.ts';
+import { score, scoreNew } from './loop/score.ts';
+import { train } from './loop/train.ts';
+import { type LoopState, type LoopTurn, type StageName, stageNames } from './loop/turn.ts';
 import { saveLoopTurn } from './store/loop-turns.ts';
-import type { Store } from './store/postgres.ts';
-import { readRelease, servingRelease } from './store/releases.ts';
-import { readReport, saveReport } from './store/reports.ts';
-import { readRollout } from './store/rollouts.ts';
+import { saveLoop } from './store/loops.ts';
 import { postgresRunStore } from './store/runs.ts';
-import type { StepMetrics } from './train/metrics.ts';
-import { ownerAlive } from './train/owner.ts';
-import { type Practice, planRun, type RunSettings, runSettings, settingsOf, wholeSettings } from './train/plan.ts';
-import { exportResult, resultOf } from './train/result.ts';
-import { createRun, train } from './train/run.ts';
-import { claimRefusal, type RunRecord } from './train/run-record.ts';
-import { sftDefaults } from './train/sft.ts';
 
-/** What the loop turns on: where to practise, what to measure with, and, in a demo, who comes to talk. */
-export type World<Data = unknown, Database = unknown> = Practice<Data, Database> & {
-  /** Checkpoint that serves before any other exists. */
-  readonly base: string;
-  readonly golden: () => readonly Task<Data>[];
-  /** Simulated customers who talk to the agent through the gateway; without them, real traffic is waited for. */
-  readonly customers: (visits: Visits) => Promise<{ conversations: number; resolved: number }>;
-};
+const steps: Readonly<Record<StageName, Step>> = { collect, score, curate, train, evaluate, deploy };
 
-/** What a world's module exports: all of it that can be had without a gateway. */
-export type WorldModule<Data = unknown, Database = unknown> = Omit<World<Data, Database>, 'customers'> & {
-  readonly customers: (door: Door, visits: Visits) => ReturnType<World['customers']>;
-};
+/** Failures of a turn that are kept. */
+const kept = 20;
+/** What a timer can be set to. */
+const longestMs = 2 ** 31 - 1;
 
-/** How customers reach the agent, and how whoever serves them notes who agreed to training. */
-export type Door = {
-  /** Address of the gateway, without /v1. */
-  readonly url: string;
-  readonly key: string;
-  readonly agent: string;
-  readonly consent: (user: string, consent: 'given' | 'withdrawn') => Promise<void>;
-};
-
-export type Visits = {
-  /** Trajectory ids begin with this. */
-  readonly prefix: string;
-  readonly seed: number;
-  readonly count: number;
-  readonly signal?: AbortSignal;
-  readonly onVisit?: (done: number) => void;
-};
-
-export type LoopSettings = {
-  readonly conversations: number;
-  readonly minScore: number;
-  readonly train: Pick<RunSettings, 'steps' | 'tasksPerStep' | 'attempts' | 'learningRate'>;
-  readonly rollout: NonNullable<Parameters<typeof startRollout>[1]['settings']>;
-  /** Conversations sent at a time while a rollout is watched. */
-  readonly wave: number;
-};
-
-export type LoopParts = {
-  readonly store: Store;
-  readonly home: string;
-  readonly engine: Engine;
-  /** Name of the upstream that serves the engine's models. */
-  readonly upstream: string;
-  readonly world: World;
-  /** Where the world is from, so that another process can build what a run practises on. */
-  readonly worldModule: string;
-  readonly settings: LoopSettings;
-  /** Resolves once all traffic so far is in the database. */
-  readonly recorded: () => Promise<void>;
-  /** What is going on, for whoever watches. */
-  readonly say: {
-    progress(stage: StageName, share: number, text: string): void;
-    done(stage: StageName, state: LoopState): void;
-  };
-  readonly signal?: AbortSignal;
-  /** Goes on with a run that somebody paused: somebody said so. */
-  readonly resume?: boolean;
-};
-
-type Step = (parts: LoopParts, turn: LoopTurn) => Promise<LoopState>;
-
-const steps: Readonly<Record<StageName, Step>> = { collect, score, curate, train: practise, evaluate: examine, deploy };
+export type Advanced = { readonly turn: LoopTurn | null; readonly next: Wait | Ask };
 
 /**
- * Runs the turn from wherever it is to its end, or to where it has to wait for a person (`state.waits`). Aborted, it throws:
- * the stage it was in is not done, and is entered again at the next start.
+ * Does everything that can be done now, and says what is waited for. With `once`, it stops where a turn ends, and a stage
+ * that fails throws: a person looks on. Aborted, it throws: the stage it was in is not done, and is entered again next time.
  */
-export async function runTurn(parts: LoopParts, begun: LoopTurn): Promise<LoopTurn> {
-  let turn = begun;
-  for (const stage of stageNames) {
-    if (turn.done.includes(stage)) continue;
+export async function advance(parts: LoopParts, { once = false } = {}): Promise<Advanced> {
+  for (;;) {
     parts.signal?.throwIfAborted();
-    const started = Date.now();
-    const part = await steps[stage](parts, turn);
-    const seconds = { ...turn.state.seconds, [stage]: (Date.now() - started) / 1000 };
-    const { waits: _, ...before } = turn.state;
-    const isDone = part.waits === undefined && part.ended === undefined;
-    const isOver = part.ended !== undefined || (isDone && stage === stageNames.at(-1));
-    turn = {
-      ...turn,
-      done: isDone ? [...turn.done, stage] : turn.done,
-      state: { ...before, ...part, seconds },
-      endedAt: isOver ? Date.now() : null,
-    };
-    await saveLoopTurn(parts.store, turn);
-    if (!isDone) return turn;
-    parts.say.done(stage, turn.state);
+    const now = Date.now();
+    const known = await readFacts(parts.store, parts.agent, now);
+    const next = nextStep(known.turn, known.facts, now);
+    switch (next.kind) {
+      case 'wait':
+      case 'ask':
+        return { turn: known.turn, next };
+      case 'begin':
+        await begin(parts, known, next, now);
+        break;
+      case 'end':
+        await saveLoopTurn(parts.store, ended(known.turn!, known, { ended: next.reason }));
+        break;
+      case 'run':
+        if (known.turn === null || known.turn.endedAt !== null) await scoreNew(parts, known.facts.evidence);
+        else await runStage(parts, known, known.turn, next.stage, once);
+        break;
+      default:
+        next satisfies never;
+    }
+    if (once && next.kind !== 'begin') {
+      const { turn } = await readFacts(parts.store, parts.agent, Date.now());
+      if (turn?.endedAt != null) return { turn, next: { kind: 'wait', until: null, reason: 'The turn has ended.' } };
+    }
   }
-  return turn;
 }
 
-async function collect(
-  { store, world, settings, recorded, say, signal }: LoopParts,
+async function begin(parts: LoopParts, known: Known, next: Next & { kind: 'begin' }, now: number): Promise<void> {
+  const { store, agent, say } = parts;
+  const number = (known.turn?.number ?? 0) + 1;
+  const seed = known.seed ?? agent.loop.seed ?? number;
+  const { trigger, reason } = next;
+  const state = { begun: { trigger, reason } };
+  const turn: LoopTurn = { agent: agent.name, number, seed, done: [], state, startedAt: now, endedAt: null };
+  await saveLoopTurn(store, turn);
+  if (known.facts.wanted !== null) await saveLoop(store, agent.name, now, { wanted: null });
+  say.begun?.(turn);
+}
+
+const ended = (turn: LoopTurn, { facts }: Known, more: LoopState): LoopTurn => ({
+  ...turn,
+  state: { ...turn.state, ...more, spent: facts.spent },
+  endedAt: Date.now(),
+});
+
+async function runStage(
+  parts: LoopParts,
+  known: Known,
   turn: LoopTurn,
-): Promise<LoopState> {
-  const release = await servingRelease(store, turn.agent);
-  if (release?.checkpoint == null) throw new Error(`Agent ${turn.agent} has no release of its own that serves yet.`);
-  // A window that was cut off by a crash is not continued but begun anew: half a conversation is nobody's example.
-  const since = Date.now();
-  const visited = await world.customers({
-    prefix: `turn-${turn.number}-${since.toString(36)}`,
-    seed: turn.seed,
-    count: settings.conversations,
-    ...(signal ? { signal } : {}),
-    onVisit: (done) => say.progress('collect', done / settings.conversations, `${done} conversations`),
-  });
-  const until = Date.now() + 1;
-  // Answers are recorded behind the caller's back. Until the last of them is in the database the window is not whole, and a
-  // crash could still take some of it.
-  await recorded();
-  return {
-    baseline: { release: release.name, checkpoint: release.checkpoint },
-    collect: { since, until, ...visited },
+  stage: StageName,
+  throws: boolean,
+): Promise<void> {
+  const started = Date.now();
+  const left = budgetLeft(known.facts);
+  // What a rollout takes is the users' time, and no budget takes it from them.
+  const budget = stage === 'deploy' ? [] : [AbortSignal.timeout(Math.min(Math.ceil(left.seconds * 1000), longestMs))];
+  const signal = AbortSignal.any([...(parts.signal ? [parts.signal] : []), ...budget]);
+  setMaxListeners(0, signal); // every call under way listens to it
+  /** The turn with what was used up, and more. */
+  const save = async (done: LoopTurn['done'], part: LoopState): Promise<LoopTurn> => {
+    const worked = (turn.state.seconds?.[stage] ?? 0) + (Date.now() - started) / 1000;
+    const state = { ...turn.state, ...part, seconds: { ...turn.state.seconds, [stage]: worked } };
+    const run = await postgresRunStore(parts.store).get(runId(turn));
+    const spent = spentBy({ state }, run, parts.agent.train.moneyPerHour ?? 0);
+    const endedAt = done.length === stageNames.length ? Date.now() : null;
+    const saved = { ...turn, done, state: { ...state, spent }, endedAt };
+    await saveLoopTurn(parts.store, saved);
+    return saved;
   };
-}
-
-async function score({ store }: LoopParts, { agent, state }: LoopTurn): Promise<LoopState> {
-  const { since, until } = state.collect!;
-  const window = { agent, spec: defaultReward, since: new Date(since), until: new Date(until) };
-  const counts = await scoreWindow(store, { ...window, now: new Date() });
-  const { trajectories, unmeasured, tooLong } = counts;
-  return { score: { trajectories, scored: trajectories - unmeasured - tooLong } };
-}
-
-async function curate({ store, home, settings }: LoopParts, { agent, seed, state }: LoopTurn): Promise<LoopState> {
-  const { since, until } = state.collect!;
-  const dataset = await curateWindow(store, home, {
-    agent,
-    spec: defaultReward,
-    since: new Date(since),
-    until: new Date(until),
-    settings: { minScore: settings.minScore },
-    seed,
-    now: new Date(),
-  });
-  const funnel = dataset.funnel.map(({ gate, entered, passed }) => ({ gate, entered, passed }));
-  return { curate: { dataset: dataset.id, rows: dataset.rows, funnel } };
-}
-
-/**
- * First what the agent's own good conversations show, then practice in the environment. Only a finished run's weights go on
- * to evaluation: one that was interrupted goes on here at the next start, one that somebody paused makes the turn wait, one
- * that was stopped ends it.
- */
-async function practise(parts: LoopParts, turn: LoopTurn): Promise<LoopState> {
-  const { store, home, engine, say, signal, resume = false } = parts;
-  const runs = postgresRunStore(store);
-  const id = `${turn.agent}-turn-${turn.number}`;
-  const begun = await runs.get(id);
-  const elsewhere = begun && begun.status !== 'finished' ? claimRefusal(begun, Date.now(), ownerAlive) : null;
-  if (elsewhere !== null) return { waits: elsewhere };
-  const known = begun ? resultOf(begun, await runs.checkpoints(id)).kind : 'open';
-  if (known === 'open' || (known === 'held' && resume)) {
-    const { plan, run } = await planTurn(parts, turn, id, begun);
-    const shown: number[] = [];
-    const training = train(id, { engine, store: runs, ...plan, model: id, ...(signal ? { signal } : {}) });
-    try {
-      for await (const metrics of training)
-        say.progress('train', (metrics.step + 1) / run.steps, describe(metrics, shown));
-    } catch (error) {
-      if (signal?.aborted) throw error;
-      throw new Error(
-        `Run ${id} failed: ${(error as Error).message} Start again to go on from its newest checkpoint, or end the turn without a candidate: \`pawl runs stop ${id}\`, then start again.`,
-        { cause: error },
-      );
-    }
+  try {
+    const part = await steps[stage]({ ...parts, signal, left }, turn);
+    const { state } = await save(part === null ? turn.done : [...turn.done, stage], part ?? {});
+    if (part !== null) parts.say.done(stage, state);
+  } catch (error) {
+    if (parts.signal?.aborted) throw error;
+    if (signal.aborted) return void (await save(turn.done, {}));
+    const failure = { stage, at: Date.now(), reason: error instanceof Error ? error.message : String(error) };
+    await save(turn.done, { failures: [...(turn.state.failures ?? []), failure].slice(-kept) });
+    if (throws) throw error;
   }
-  const run = (await runs.get(id))!;
-  const result = resultOf(run, await runs.checkpoints(id));
-  switch (result.kind) {
-    case 'finished': {
-      const checkpoint = join(home, 'models', id);
-      await exportResult(id, checkpoint, { store: runs, engine });
-      return { train: { run: id, steps: run.step, tokens: run.spent.tokens, checkpoint } };
-    }
-    case 'held':
-      return {
-        waits: `${result.sentence} Start with --resume to go on with it, or train on with \`pawl runs resume ${id}\` and start again.`,
-      };
-    case 'stopped':
-      return { ended: `${result.sentence} There is no candidate; the users stay where they are.` };
-    case 'open':
-      throw new Error(`Run ${id} is ${run.status} at step ${run.step} of ${run.steps}: ${run.reason}`);
-    default:
-      return result satisfies never;
-  }
-}
-
-/** The run's stages from its record, or a new record from what this turn has. */
-async function planTurn(parts: LoopParts, turn: LoopTurn, id: string, begun: RunRecord | null) {
-  const { store, home, engine, worldModule, settings } = parts;
-  const { agent, seed, state } = turn;
-  const read = datasetReader(store, home);
-  if (begun) return { run: begun, plan: await planRun(settingsOf(begun), begun, engine, read) };
-  const { dataset } = state.curate!;
-  let good = 0;
-  for await (const { quality } of read(dataset)) if (quality >= sftDefaults.minQuality) good++;
-  const recipe = good === 0 ? 'grpo' : 'sft-grpo';
-  const whole = wholeSettings(
-    runSettings.parse({
-      ...settings.train,
-      recipe,
-      ...(good === 0 ? {} : { dataset }),
-      world: worldModule,
-      replay: { share: 0.1 },
-      validationTasks: 0, // the golden set decides, and it decides once
-    }),
-  );
-  const base = state.baseline!.checkpoint;
-  const plan = await planRun(whole, { base, seed }, engine, read);
-  const folder = join(home, 'runs', id);
-  const fresh = { id, agent, recipe, settings: whole, base, folder, seed, budget: {} };
-  return { plan, run: await createRun(postgresRunStore(store), fresh, plan.stages, Date.now()) };
-}
-
-/** The 150 golden cases with the serving release and with the candidate, task by task. */
-async function examine(parts: LoopParts, { agent, number, seed, state }: LoopTurn): Promise<LoopState> {
-  const { store, engine, world, say, signal } = parts;
-  const { release, checkpoint: base } = state.baseline!;
-  const candidate = { name: `${agent}-${number}`, model: `${agent}-${number}` };
-  await ensureLoaded(engine, candidate.model, state.train!.checkpoint);
-  const baseline = await readRelease(store, { agent, name: release });
-  await ensureLoaded(engine, baseline!.model, base);
-  const report: Report = await evaluate({
-    agent,
-    engine,
-    environment: world.environment,
-    suite: makeSuite('golden', world.golden()),
-    codec: await loadChatCodec(base),
-    baseline: { name: release, model: baseline!.model },
-    candidate,
-    seed,
-    ...(signal ? { signal } : {}),
-    onProgress: (played, total) => say.progress('evaluate', played / total, `${played} of ${total} episodes`),
-  });
-  await saveReport(store, report);
-  // One that was saved before a crash stands; what follows must be about the same.
-  const { overall, verdict, reasons, id } = (await readReport(store, report.id))!;
-  if (overall === null) throw new Error(`The golden set could not be played: ${reasons.join(' ')}`);
-  const { baseline: before, candidate: after, interval, p } = overall;
-  return { evaluate: { report: id, verdict, before, after, interval, p, reasons } };
-}
-
-/** A verdict of pass starts the canary; anything else leaves the users where they are. */
-async function deploy(parts: LoopParts, { agent, number, seed, state }: LoopTurn): Promise<LoopState> {
-  const { store, engine, world, settings, upstream, recorded, say, signal } = parts;
-  const report = (await readReport(store, state.evaluate!.report))!;
-  const name = `${agent}-${number}`;
-  const { checkpoint, run } = state.train!;
-  const candidate = await createRelease(
-    store,
-    { agent, name, upstream, model: name, checkpoint, run, report: report.id, dataset: state.curate!.dataset },
-    'pawl',
-    Date.now(),
-  );
-  const { outcome } = rolloutSettings.parse(settings.rollout);
-  const { release: baseline } = state.baseline!;
-  const seen = async (rollout: Rollout | null) => {
-    const of = { agent, baseline, candidate: name, collected: state.collect!, rollout };
-    return outcome === null ? null : await measureUsers(store, { ...of, outcome }, Date.now());
-  };
-  if (report.verdict !== 'pass')
-    return {
-      deploy: { rollout: null, phase: `not deployed: ${report.verdict}`, release: name, reasons: report.reasons },
-      users: await seen(null),
-    };
-  await ensureLoaded(engine, name, checkpoint);
-  const id = `${agent}-turn-${number}`;
-  const start = { id, agent, candidate, report, settings: settings.rollout, actor: 'pawl' };
-  let rollout: Rollout = await startRollout(store, start, Date.now());
-  for (let wave = 0; isOpen(rollout); wave++) {
-    signal?.throwIfAborted();
-    const share = weightOf(rollout);
-    say.progress('deploy', share, `${Math.round(share * 100)}% of users on ${name}`);
-    await world.customers({
-      prefix: `turn-${number}-wave-${wave}-${Date.now().toString(36)}`,
-      seed: seed * 1000 + wave + 1,
-      count: settings.wave,
-      ...(signal ? { signal } : {}),
-    });
-    await recorded();
-    await reconcile(store, { now: Date.now(), agent });
-    rollout = (await readRollout(store, id))!;
-    if (rollout.phase === 'waiting' || rollout.phase === 'paused')
-      return {
-        waits: `Rollout ${id} is ${rollout.phase}: ${rollout.reasons.join(' ')} Decide with \`pawl rollouts approve ${id}\` or \`pawl rollouts abort ${id}\`, then start again.`,
-      };
-  }
-  return {
-    deploy: { rollout: id, phase: rollout.phase, release: name, reasons: rollout.reasons },
-    users: await seen(rollout),
-  };
-}
-
-export async function ensureLoaded(engine: Engine, model: string, folder: string): Promise<void> {
-  if (!(await engine.models()).some(({ name }) => name === model)) await engine.load(model, folder);
-}
-
-function describe({ stage, stageStep, values }: StepMetrics, shown: number[]): string {
-  if (values.success === undefined) return `${stage} ${stageStep + 1}  loss ${(values.loss ?? 0).toFixed(3)}`;
-  shown.push(values.success);
-  const recent = shown.slice(-10);
-  const mean = recent.reduce((sum, one) => sum + one, 0) / recent.length;
-  return `${stage} ${stageStep + 1}  success in practice ${Math.round(mean * 100)}%`;
 }

@@ -7,7 +7,7 @@
  * Node) cannot be opened again; libuv writes to those without waiting. Not a thread of its own: one that hangs in a write
  * would keep the process from ending.
  */
-import { constants, fstatSync, openSync, writeSync } from 'node:fs';
+import { constants, fstatSync, openSync, statSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 
 export type Output = {
@@ -40,6 +40,8 @@ function reopened(descriptor: number): number | null {
 function isStream(descriptor: number): boolean {
   try {
     const stat = fstatSync(descriptor);
+    // Node 20's realpathSync looks at what was asked about last: after a socket it would not follow links to packages any more.
+    statSync('/');
     return stat.isFIFO() || stat.isSocket();
   } catch {
     return false; // closed: every write will say so

@@ -1,7 +1,7 @@
 /** `pawl serve`: everything in the foreground until it is told to stop. */
 import { Command } from 'commander';
 import { exposure } from './api/guard.ts';
-import { type Config, loadConfig } from './config.ts';
+import { agentOf, type Config, loadConfig } from './config.ts';
 import { openLog } from './log.ts';
 import { openOutput } from './output.ts';
 import type { Serving } from './serve.ts';
@@ -11,14 +11,15 @@ export function serveCommand(): Command {
   return new Command('serve')
     .description('Serve gateway and API in the foreground; Ctrl-C answers what is in flight, writes it down and stops.')
     .option('-c, --config <file>', 'settings file (default: ./pawl.config.ts if it is there)')
+    .option('--stop-with-stdin', 'stop when standard input closes: for a program that starts it and may die')
     .addHelpText('after', '\nExample:\n  PAWL_UPSTREAM=http://127.0.0.1:8000/v1 pawl serve\n')
-    .action(async (options: { config?: string }) => {
+    .action(async (options: { config?: string; stopWithStdin?: boolean }) => {
       const config = await loadConfig(options);
       const { log, linesLost } = openLog(process.env.PAWL_LOG ?? 'warn');
       const { serve } = await import('./serve.ts'); // only here, so that other commands start faster
-      console.log(`Pawl ${version}, agent ${config.agent}`);
+      console.log(`Pawl ${version}, agent ${agentOf(config).name}`);
       const stop = new AbortController();
-      const stopped = stopSignal().then(() => {
+      const stopped = Promise.race([stopSignal(), ...(options.stopWithStdin ? [stdinClosed()] : [])]).then(() => {
         // The reader of what was said at the start may be long gone.
         openOutput(1).write('Stopping: answering what is in flight and writing it down. Ctrl-C again stops at once.\n');
         stop.abort();
@@ -76,6 +77,13 @@ function announce(serving: Serving, { host, upstreams, databaseUrl }: Config): v
     lines.push(line('upstream', 'none yet: set PAWL_UPSTREAM=http://host:port/v1, or `upstreams` in pawl.config.ts'));
   process.stdout.write(lines.join(''));
 }
+
+/** Resolves when whoever holds the other end of standard input has closed it or is gone. */
+const stdinClosed = (): Promise<void> =>
+  new Promise((resolve) => {
+    process.stdin.resume();
+    process.stdin.once('close', resolve).once('error', () => resolve());
+  });
 
 /** Resolves at the first SIGINT or SIGTERM; a second one ends the process without ceremony. */
 export function stopSignal(): Promise<void> {

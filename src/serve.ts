@@ -19,23 +19,32 @@ import { healthOf } from './collect/health.ts';
 import { readableId } from './collect/person.ts';
 import { type Recorder, startRecorder } from './collect/recorder.ts';
 import { startUpkeep } from './collect/upkeep.ts';
-import type { Config } from './config.ts';
+import { agentOf, type Config } from './config.ts';
+import { serveFirst } from './deploy/first-release.ts';
 import { createRoutes, type Routes, watchRoutes } from './deploy/routes.ts';
 import { watchRollouts } from './deploy/watch-rollouts.ts';
+import { type KeptEngine, keepEngine, type Placed } from './engine/keep.ts';
+import { engineUpstream } from './engine/open.ts';
 import { ConfigError, StoreError } from './errors.ts';
+import { createEvaluations, type Evaluations } from './evaluate/evaluations.ts';
+import { createReadyReleases } from './gateway/addressed.ts';
 import { makeFirstKey } from './gateway/first-key.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { createKeyRing, type KeyRing } from './gateway/keys.ts';
 import { type LastKnown, openLastKnown } from './gateway/last-known.ts';
+import { createLoading } from './gateway/loading.ts';
 import { createMetrics } from './gateway/metrics.ts';
 import { openPort, type Port } from './gateway/port.ts';
 import { createSignalLimits } from './gateway/signal-limits.ts';
 import { connectUpstreams } from './gateway/upstreams.ts';
 import { watchKeys } from './gateway/watch-keys.ts';
+import { keepAddress, reachable } from './store/address.ts';
 import * as limits from './store/limits.ts';
 import { lockHome } from './store/lock.ts';
 import { type Opening, startOpening } from './store/opening.ts';
 import { openOwned, type Store } from './store/postgres.ts';
+import { readRelease } from './store/releases.ts';
+import type { StoredRoute } from './store/rollouts.ts';
 import { postgresRunStore } from './store/runs.ts';
 import { cachedSecret, installationSecret } from './store/secret.ts';
 import { isThere } from './store/unmatched.ts';
@@ -50,6 +59,8 @@ export type Serving = {
   /** The database for those who know that it is connected; a StoreError for those who do not. */
   readonly store: Store;
   readonly recorder: Recorder;
+  /** Pawl's own engine, which starts when it is needed. */
+  readonly engine: KeptEngine;
   /** What is wrong, in words; answers go on whatever is said here. */
   problems(): string[];
   /** Answers what is in flight, writes what is recorded, stops. */
@@ -61,6 +72,8 @@ export type ServeOptions = {
   readonly show: (secret: 'admin token' | 'client key', token: string) => Promise<void>;
   /** Says what a start is waiting for, when that takes more than a moment. */
   readonly say?: (text: string) => void;
+  /** Whether rollouts advance and whatever else happens on its own does; a command that needs a gateway says no. */
+  readonly background?: boolean; // true
   /** How many lines of the log could not be written. */
   readonly linesLost?: () => number;
   /** Gives up a start that is under way. */
@@ -73,7 +86,7 @@ const silentMs = 2_000;
 const againMs = 1_000;
 
 /** What the parts are built from. */
-type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost'> & {
+type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost' | 'background'> & {
   readonly config: Config;
   readonly log: Logger;
   readonly instance: string;
@@ -89,12 +102,17 @@ type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost'> & {
   readonly problem: () => string | null;
 };
 /** What answers agents. It needs keys, and no database. */
-type Answering = { readonly recorder: Recorder; problems(): string[]; close(): Promise<void> };
+type Answering = {
+  readonly recorder: Recorder;
+  readonly engine: KeptEngine;
+  problems(): string[];
+  close(): Promise<void>;
+};
 /** What needs the database. */
 type Standing = { readonly store: Store; close(): Promise<void> };
 
 export async function serve(config: Config, log: Logger, options: ServeOptions): Promise<Serving> {
-  const { show, say, signal, linesLost = () => 0 } = options;
+  const { show, say, signal, linesLost = () => 0, background = true } = options;
   // Little survives a request, so there is little to share out: waking four threads for every collection of young
   // garbage, in each of two heaps, took a twentieth of all processor time at full load.
   setFlagsFromString('--no-parallel-scavenge');
@@ -102,9 +120,16 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     onWait: (pid) => say?.(`Waiting for process ${pid}, a command that works in ${config.home} …`),
   });
   const { instance } = lock;
-  const started: { port?: Port; opening?: Opening; answering?: Promise<Answering>; standing?: Promise<Standing> } = {};
+  const started: {
+    port?: Port;
+    opening?: Opening;
+    answering?: Promise<Answering>;
+    standing?: Promise<Standing>;
+    evaluations?: Evaluations;
+  } = {};
   const closeAll = async () => {
-    const { port, opening, answering, standing } = started;
+    const { port, opening, answering, standing, evaluations } = started;
+    await evaluations?.close(); // they are callers of ours
     await port?.close();
     if (opening?.store === null) await opening.close();
     await standing?.then((parts) => parts.close()).catch(() => {});
@@ -125,7 +150,8 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
       return { status: problems.length === 0 ? 'starting' : 'degraded', problems, version, instance };
     });
     started.port = port;
-    const adminHash = await ensureAdminToken(config.home, (token) => show('admin token', token));
+    keepAddress(config.home, { url: port.url, instance });
+    const adminHash = await ensureAdminToken(config.home, (token) => show('admin token', token), config.adminToken);
 
     const known = openLastKnown(config.home, (message) => log.warn(message));
     const keys = createKeyRing();
@@ -142,7 +168,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     let failure: string | null = null;
     const copy = config.secret ?? (await cachedSecret(config.home));
     const parts: Ground = {
-      ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show, linesLost },
+      ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show, linesLost, background },
       connected: () => connected,
       problem: () => failure ?? opening.problem,
     };
@@ -166,10 +192,15 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
         throw new ConfigError(
           `The database has another secret for user ids than the copy in ${config.home}, with which this gateway began. Start it again.`,
         );
-      const { recorder } = await answering(secret);
+      const { recorder, engine } = await answering(secret);
       const answers = store.within(limits.answering);
-      api = apiOn(answers, parts, secret, recorder);
-      const stands = await standOn(store, answers, parts, recorder, isClosing);
+      const evaluations = createEvaluations({
+        ...{ store: answers, config, url: reachable(port.url) },
+        withEngine: async (use) => use((await engine.process()).engine),
+      });
+      started.evaluations = evaluations;
+      api = apiOn(answers, parts, secret, recorder, evaluations);
+      const stands = await standOn(store, answers, parts, recorder, engine, isClosing);
       connected = true;
       return stands;
     });
@@ -199,6 +230,9 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
       },
       get recorder() {
         return reached(live).recorder;
+      },
+      get engine() {
+        return reached(live).engine;
       },
       problems: () => live?.problems() ?? databaseProblems(parts),
       close,
@@ -247,9 +281,17 @@ type Api = {
   readonly runs: ReturnType<typeof postgresRunStore>;
 };
 
-function apiOn(store: Store, { config, log, adminHash, linesLost }: Ground, secret: string, recorder: Recorder): Api {
+function apiOn(
+  store: Store,
+  { config, log, adminHash, linesLost }: Ground,
+  secret: string,
+  recorder: Recorder,
+  evaluations: Evaluations,
+): Api {
   const app = createApi({
     store,
+    config,
+    evaluations,
     secret,
     adminHash,
     recorder: () => recorder.stats(),
@@ -271,6 +313,13 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
     log,
   });
   const upstreams = connectUpstreams(config.upstreams);
+  const engine = keepEngine({
+    settings: config.engine,
+    onStart: (url) =>
+      upstreams.add(engineUpstream, { baseUrl: `${url}/v1`, models: [], defaults: {}, silenceSeconds: 120 }),
+    log: (line) => log.warn(`engine: ${line}`),
+  });
+  engine.inPlay(placedIn(ground.known.routes));
   const metrics = createMetrics(() => recorder.stats(), linesLost);
   const uploads = createServerUploads();
   const signalLimits = createSignalLimits(async (agent, { kind, id }) =>
@@ -286,6 +335,15 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
     metrics,
     log,
     uploads,
+    secret,
+    store: () => (ground.connected() ? ground.opening.store : null),
+    loading: createLoading(engine),
+    releases: createReadyReleases({
+      read: (agent, name) => readRelease(reached(ground.opening.store), { agent, name }),
+      prepare: async ({ upstream, model, checkpoint }) => {
+        if (upstream === engineUpstream && checkpoint !== null) await engine.ready({ model, checkpoint });
+      },
+    }),
   });
   const problems = () => [...databaseProblems(ground), ...healthOf(recorder.stats(), linesLost()).problems];
 
@@ -309,11 +367,14 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
   port.answer(listener);
   return {
     recorder,
+    engine,
     problems,
     async close() {
       // The last answers are out; their copies still have to reach the recorder.
       for (let waited = 0; gateway.inFlight > 0 && waited < 5_000; waited += 10) await sleep(10);
+      await gateway.close();
       await upstreams.close();
+      await engine.close();
       await recorder.close();
     },
   };
@@ -322,12 +383,13 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
 async function standOn(
   store: Store,
   answers: Store,
-  { config, log, known, keys, routes, show }: Ground,
+  { config, log, known, keys, routes, show, background }: Ground,
   recorder: Recorder,
+  engine: KeptEngine,
   stopping: () => boolean,
 ): Promise<Standing> {
   await persist(log, stopping, 'the first client key cannot be made now', () =>
-    makeFirstKey(store, config.agent, (token) => show('client key', token)),
+    makeFirstKey(store, agentOf(config).name, (token) => show('client key', token)),
   );
   const keptKeys = {
     takeUsed: keys.takeUsed,
@@ -340,13 +402,17 @@ async function standOn(
     replace(news: Parameters<Routes['replace']>[0]) {
       routes.replace(news);
       known.keep({ routes: news });
+      engine.inPlay(placedIn(news));
     },
   };
+  // Without any other server, an agent's own model is what there is to answer with.
+  if (Object.keys(config.upstreams).length === 0)
+    await persist(log, stopping, 'the first releases cannot be made now', () => serveFirst(store, config.agents));
   const watches = store.within(limits.watching, 2);
   const parts = [
     await watchKeys(watches, keptKeys, log, `${hostname()}:${resolve(config.home)}`),
     await watchRoutes(watches, keptRoutes, log),
-    watchRollouts(answers, log),
+    ...(background ? [watchRollouts(answers, log)] : []),
     startUpkeep(
       answers,
       () => recorder.stats(),
@@ -360,6 +426,14 @@ async function standOn(
     },
   };
 }
+
+/** What users may get from our own engine. */
+const placedIn = (routes: readonly StoredRoute[]): Placed[] =>
+  routes
+    .flatMap(({ release, open }) => (open === null ? [release] : [release, open.candidate]))
+    .flatMap(({ upstream, model, checkpoint }) =>
+      upstream === engineUpstream && checkpoint !== null ? [{ model, checkpoint }] : [],
+    );
 
 function databaseProblems({ problem, known, keys, connected }: Ground): string[] {
   if (connected()) return [];

@@ -1,20 +1,23 @@
-/** `pawl start`: the whole loop in one command. `pawl loop run|status|history` and `pawl demo reset` beside it. */
+/** `pawl start`: the whole loop in one command. `pawl demo reset` beside it. */
 import { setMaxListeners } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { exposure } from './api/guard.ts';
-import { wholeNumber, withConfigOption, withHome } from './command.ts';
-import { loadConfig } from './config.ts';
-import type { UserFigures } from './deploy/users.ts';
+import { wholeNumber, withConfigOption } from './command.ts';
+import { agentOf, loadConfig } from './config.ts';
+import { weightOf } from './deploy/rollout.ts';
 import { ConfigError } from './errors.ts';
 import { openLog } from './log.ts';
-import { type LoopState, type LoopTurn, type StageName, stageNames, summaryOf } from './loop-turn.ts';
+import { stageTicker } from './loop/command.ts';
+import type { LoopParts } from './loop/parts.ts';
+import { percent, signed } from './loop/show.ts';
+import { type LoopTurn, summaryOf } from './loop/turn.ts';
+import type { Advanced } from './loop.ts';
 import { showSecret, stopSignal } from './serve-command.ts';
+import type { World } from './start.ts';
 import { homeOwner } from './store/lock.ts';
-import { listLoopTurns } from './store/loop-turns.ts';
-import { openTerminal, table } from './terminal.ts';
-import { progressBar } from './train/view.ts';
+import { openTerminal } from './terminal.ts';
 import { version } from './version.ts';
 
 type Options = { config?: string; once?: boolean; seed?: number; resume?: boolean };
@@ -27,58 +30,6 @@ export function startCommand(): Command {
     .option('--resume', 'go on with a run of this turn that somebody paused')
     .addHelpText('after', '\nExample:\n  npm start -- --once --seed 1\n')
     .action(run);
-}
-
-export function loopCommand(): Command {
-  const loop = new Command('loop').description('Turns of the loop.');
-  loop.addCommand(
-    withConfigOption(new Command('run'))
-      .description('Turn the loop once and exit; goes on with a turn that was interrupted.')
-      .option('--seed <n>', 'seed of a new turn (default: its number)', wholeNumber(0, 2 ** 31 - 1))
-      .option('--resume', 'go on with a run of this turn that somebody paused')
-      .action((options: Options) => run({ ...options, once: true })),
-  );
-  loop.addCommand(
-    withConfigOption(new Command('status'))
-      .description('Where the present turn is.')
-      .option('--json', 'as JSON')
-      .action((options: { config?: string; json?: boolean }) =>
-        withHome(options, 'existing', async ({ store, config }) => {
-          const [turn] = await listLoopTurns(store, config.agent, 1);
-          if (options.json) console.log(JSON.stringify(turn ?? null));
-          else if (turn === undefined)
-            console.log('No turn has begun yet; `pawl start` or `pawl loop run` begins one.');
-          else for (const line of turnLines(turn)) console.log(line);
-        }),
-      ),
-  );
-  loop.addCommand(
-    withConfigOption(new Command('history'))
-      .description('All turns, newest first.')
-      .option('--json', 'one JSON object per line')
-      .action((options: { config?: string; json?: boolean }) =>
-        withHome(options, 'existing', async ({ store, config, terminal }) => {
-          const turns = await listLoopTurns(store, config.agent);
-          if (options.json) for (const turn of turns) console.log(JSON.stringify(turn));
-          else if (turns.length === 0)
-            console.log('No turn has begun yet; `pawl start` or `pawl loop run` begins one.');
-          else
-            for (const line of table(
-              [
-                { title: 'turn', right: true },
-                { title: 'started' },
-                { title: 'before', right: true },
-                { title: 'after', right: true },
-                { title: 'ended' },
-              ],
-              turns.map(historyRow),
-              terminal,
-            ))
-              console.log(line);
-        }),
-      ),
-  );
-  return loop;
 }
 
 export function demoCommand(): Command {
@@ -121,78 +72,91 @@ export function deleteHome(home: string): void {
 
 async function run(options: Options): Promise<void> {
   const config = await loadConfig(options);
-  if (config.world === undefined)
-    throw new ConfigError('The loop needs a `world` in pawl.config.ts to practise in; `pawl serve` runs without one.');
+  const agent = agentOf(config);
   const { log, linesLost } = openLog(process.env.PAWL_LOG ?? 'error');
-  const { startAll, lastTurn, nextTurn, writeSummary, demoSettings, engineUpstream, recordedBy } = await import(
-    './start.ts'
-  );
-  const { runTurn } = await import('./loop.ts');
+  const { startAll, lastTurn, writeSummary, recordedBy, conversations, wave } = await import('./start.ts');
+  const { advance } = await import('./loop.ts');
+  const { wantTurn, resumeLoop } = await import('./loop/people.ts');
+  const { lockName } = await import('./loop/runner.ts');
+  const { exclusively } = await import('./store/exclusive.ts');
+  const { reconcile } = await import('./deploy/reconcile.ts');
   const terminal = openTerminal();
   const { paint } = terminal;
-  console.log(`Pawl ${version}, agent ${config.agent}`);
-  const started = await startAll({ ...config, world: config.world }, log, {
-    show: showSecret,
-    say: console.log,
-    linesLost,
-  });
+  console.log(`Pawl ${version}, agent ${agent.name}`);
+  const started = await startAll(config, log, { show: showSecret, say: console.log, linesLost });
   const { serving, engine, world } = started;
+  const { customers } = world;
+  const { store } = serving;
   const line = (name: string, value: string) => console.log(`  ${name.padEnd(12)}${value}`);
   line('gateway', `${serving.url}/v1`);
   const warning = exposure(config.host);
   if (warning !== null) line('warning', warning);
-  line('database', `${serving.store.kind} PostgreSQL ${serving.store.serverVersion}`);
+  line('database', `${store.kind} PostgreSQL ${store.serverVersion}`);
   line('engine', `process ${engine.pid}`);
 
   const abort = new AbortController();
-  setMaxListeners(0, abort.signal); // every call under way listens to it
+  const { signal } = abort;
+  setMaxListeners(0, signal); // every call under way listens to it
   const stopped = stopSignal().then(() => {
     console.log('\nStopping. The turn goes on from here at the next start.');
     abort.abort();
   });
-  const before = await lastTurn(serving.store, config.agent);
-  if (before) writeSummary(config.home, before);
-  const turn = await nextTurn(serving.store, config.agent, options.seed);
-  const begun = turn.done.length > 0 ? `, going on after ${turn.done.at(-1)}` : '';
-  console.log(
-    `\nTurn ${turn.number} of the loop, seed ${turn.seed}${begun}. Windows are shortened: a week in minutes.`,
-  );
+  const announce = ({ number, seed, done }: LoopTurn) => {
+    const begun = done.length > 0 ? `, going on after ${done.at(-1)}` : '';
+    console.log(`\nTurn ${number} of the loop, seed ${seed}${begun}. Windows are shortened: a week in minutes.`);
+  };
+  const recorded = () => recordedBy(serving.recorder);
+  const shown = stageTicker(paint);
+  const parts: LoopParts = {
+    ...{ store, home: config.home, agent, gatewayUrl: serving.url, recorded, signal },
+    engine: async () => engine.engine,
+    say: { ...shown, begun: announce },
+    // A window that was cut off by a crash is not continued but begun anew: half a conversation is nobody's example.
+    window: async ({ number, seed }, until) => {
+      const since = Date.now();
+      const onVisit = (done: number) => shown.progress('collect', done / conversations, `${done} conversations`);
+      const prefix = `turn-${number}-${since.toString(36)}`;
+      const { resolved } = await customers({ prefix, seed, count: conversations, signal: until, onVisit });
+      return { since, until: Date.now() + 1, resolved };
+    },
+  };
+  /** Customers come while a rollout is watched, until the turn has ended or a person is asked. */
+  const turnOnce = async (): Promise<Advanced> => {
+    for (let n = 0; ; n++) {
+      const advanced = await advance(parts, { once: true });
+      const { turn, next } = advanced;
+      if (turn === null || turn.endedAt !== null || next.kind === 'ask' || !turn.done.includes('evaluate'))
+        return advanced;
+      const prefix = `turn-${turn.number}-wave-${n}-${Date.now().toString(36)}`;
+      await customers({ prefix, seed: turn.seed * 1000 + n + 1, count: wave, signal });
+      await recorded();
+      for (const { rollout } of await reconcile(store, { now: Date.now(), agent: agent.name }))
+        shown.progress(
+          'deploy',
+          weightOf(rollout),
+          `${Math.round(weightOf(rollout) * 100)}% of users on the candidate`,
+        );
+    }
+  };
   let failed = false;
   try {
-    const ended = await runTurn(
-      {
-        store: serving.store,
-        home: config.home,
-        engine: engine.engine,
-        upstream: engineUpstream,
-        world,
-        worldModule: config.world,
-        resume: options.resume ?? false,
-        settings: demoSettings(config.loop),
-        recorded: () => recordedBy(serving.recorder),
-        signal: abort.signal,
-        say: {
-          progress: (stage, share, text) => {
-            if (!process.stdout.isTTY) return;
-            process.stdout.write(`\r\x1b[K  ${stage.padEnd(10)}${progressBar(share, 20)}  ${paint.dim(text)}`);
-          },
-          done: (stage, state) => {
-            if (process.stdout.isTTY) process.stdout.write('\r\x1b[K');
-            const seconds = `${state.seconds![stage]!.toFixed(0)} s`;
-            for (const [i, text] of stageLines(stage, state).entries())
-              console.log(`  ${(i === 0 ? stage : '').padEnd(10)}${text}${i === 0 ? paint.dim(`  ${seconds}`) : ''}`);
-          },
-        },
-      },
-      turn,
-    );
-    writeSummary(config.home, ended);
-    const summary = summaryOf(ended);
-    if (summary === null) {
-      if (process.stdout.isTTY) process.stdout.write('\r\x1b[K');
-      console.log(
-        `\nThe turn ${ended.endedAt === null ? 'waits' : 'has ended'}. ${ended.state.waits ?? ended.state.ended}`,
-      );
+    const before = await lastTurn(store, agent.name);
+    if (before) writeSummary(config.home, before);
+    const said = { agent: agent.name, by: 'pawl start', now: Date.now() };
+    const held = await exclusively(store, lockName(agent.name), async () => {
+      if (options.resume) await resumeLoop(store, said);
+      await wantTurn(store, { ...said, seed: options.seed });
+      if (before && before.endedAt === null) announce(before);
+      return turnOnce();
+    });
+    if (held === null) throw new ConfigError(`Another Pawl turns the loop of ${agent.name} on this database.`);
+    const { turn: ended, next } = held.done;
+    if (process.stdout.isTTY) process.stdout.write('\r\x1b[K');
+    const summary = ended && summaryOf(ended);
+    if (ended) writeSummary(config.home, ended);
+    if (!ended || !summary) {
+      const isOver = ended !== null && ended.endedAt !== null;
+      console.log(`\nThe turn ${isOver ? 'has ended' : 'waits'}. ${isOver ? ended.state.ended : next.reason}`);
       failed = true;
     } else {
       const [low, high] = summary.ci.map((bound) => signed(bound));
@@ -202,130 +166,25 @@ async function run(options: Options): Promise<void> {
       );
     }
     if (!options.once) {
-      console.log(`\nTraffic goes on at ${serving.url}/v1 (model ${config.agent}). Ctrl-C stops.`);
-      await keepTalking(started, abort.signal);
+      console.log(`\nTraffic goes on at ${serving.url}/v1 (model ${agent.name}). Ctrl-C stops.`);
+      await keepTalking(customers, signal);
     }
   } catch (error) {
-    if (!abort.signal.aborted) throw error;
+    if (!signal.aborted) throw error;
   } finally {
     await started.close();
   }
-  if (abort.signal.aborted) await stopped;
+  if (signal.aborted) await stopped;
   process.exit(failed ? 1 : 0);
 }
 
 /** A few customers every few seconds, so that there is something to look at. */
-async function keepTalking(
-  { world }: { world: { customers: (visits: never) => Promise<unknown> } },
-  signal: AbortSignal,
-) {
-  for (let wave = 0; !signal.aborted; wave++) {
-    const visits = { prefix: `after-${Date.now().toString(36)}`, seed: 1_000_000 + wave, count: 8, signal };
-    await world.customers(visits as never).catch((error: unknown) => {
+async function keepTalking(customers: World['customers'], signal: AbortSignal) {
+  for (let n = 0; !signal.aborted; n++) {
+    const prefix = `after-${Date.now().toString(36)}`;
+    await customers({ prefix, seed: 1_000_000 + n, count: 8, signal }).catch((error: unknown) => {
       if (!signal.aborted) throw error;
     });
     await new Promise((resolve) => setTimeout(resolve, 5_000));
   }
-}
-
-const percent = (share: number) => `${(share * 100).toFixed(1)}%`;
-const signed = (share: number) => `${share < 0 ? '−' : '+'}${Math.abs(share * 100).toFixed(1)}`;
-
-/** What a stage did, in plain numbers. */
-export function stageLines(stage: StageName, state: LoopState): string[] {
-  switch (stage) {
-    case 'collect': {
-      const { conversations, resolved } = state.collect!;
-      return [
-        `${conversations} conversations through the gateway, ${percent(resolved / Math.max(1, conversations))} resolved`,
-      ];
-    }
-    case 'score': {
-      const { trajectories, scored } = state.score!;
-      return [`${scored} of ${trajectories} trajectories scored: outcome, tool use, feedback`];
-    }
-    case 'curate': {
-      const { dataset, rows, funnel } = state.curate!;
-      const left = funnel.filter(({ entered, passed }) => entered > passed);
-      return [
-        `${rows} examples in dataset ${dataset}`,
-        ...(left.length === 0
-          ? []
-          : [`left out: ${left.map(({ gate, entered, passed }) => `${gate} ${entered - passed}`).join(', ')}`]),
-      ];
-    }
-    case 'train': {
-      const { run: id, steps, tokens } = state.train!;
-      return [`run ${id}, ${steps} steps, ${Math.round(tokens / 1000)}k tokens`];
-    }
-    case 'evaluate': {
-      const { before, after, verdict, p } = state.evaluate!;
-      return [`golden ${percent(before)} → ${percent(after)}, p ${p < 0.001 ? '< 0.001' : p.toFixed(3)}: ${verdict}`];
-    }
-    case 'deploy': {
-      const { release, phase, reasons } = state.deploy!;
-      return [`${release}: ${phase}`, ...(phase === 'promoted' ? [] : reasons), ...usersLines(state)];
-    }
-    default:
-      return stage satisfies never;
-  }
-}
-
-/** Golden cases and users side by side: before, beside the candidate, and with it, each with its 95% interval. */
-export function usersLines({ evaluate, users }: LoopState): string[] {
-  if (!users) return [];
-  const golden =
-    evaluate === undefined
-      ? []
-      : [
-          [
-            'golden cases',
-            percent(evaluate.before),
-            '',
-            `${percent(evaluate.after)} (${evaluate.interval.map(signed).join(' to ')})`,
-          ],
-        ];
-  const cells = ({ before, baseline, after }: UserFigures) => [before, baseline, after].map(userFigure);
-  const rows = [
-    ...golden,
-    ['all users', ...cells(users.all)],
-    ...users.slices.map(({ slice, ...figures }) => [`  ${slice}`, ...cells(figures)]),
-  ];
-  const titles = [users.outcome, 'before', 'beside the candidate', 'with the candidate'];
-  const widths = titles.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]!.length)));
-  return [titles, ...rows].map((row) =>
-    row
-      .map((cell, i) => cell.padEnd(widths[i]!))
-      .join('  ')
-      .trimEnd(),
-  );
-}
-
-const userFigure = (figure: UserFigures['before']): string =>
-  figure === null
-    ? 'nobody'
-    : `${percent(figure.success)} (${figure.interval.map((bound) => Math.round(bound * 100)).join('–')}) of ${figure.n}`;
-
-function turnLines({ number, seed, done, state, endedAt }: LoopTurn): string[] {
-  const next = stageNames.find((stage) => !done.includes(stage));
-  return [
-    `Turn ${number}, seed ${seed}: ${endedAt === null ? `at ${next}` : 'ended'}`,
-    ...[state.waits, state.ended].flatMap((why) => (why === undefined ? [] : [`  ${why}`])),
-    ...done.flatMap((stage) =>
-      stageLines(stage, state).map((text, i) => `  ${(i === 0 ? stage : '').padEnd(10)}${text}`),
-    ),
-  ];
-}
-
-function historyRow(turn: LoopTurn): string[] {
-  const { evaluate, deploy } = turn.state;
-  return [
-    String(turn.number),
-    new Date(turn.startedAt).toISOString().slice(0, 16).replace('T', ' '),
-    evaluate === undefined ? '' : percent(evaluate.before),
-    evaluate === undefined ? '' : percent(evaluate.after),
-    turn.endedAt === null
-      ? `at ${stageNames.find((stage) => !turn.done.includes(stage))}`
-      : (deploy?.phase ?? turn.state.ended ?? ''),
-  ];
 }

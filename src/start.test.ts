@@ -2,11 +2,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { LoopTurn } from './loop-turn.ts';
-import { nextTurn, writeSummary } from './start.ts';
+import type { LoopTurn } from './loop/turn.ts';
+import { writeSummary } from './start.ts';
 import { deleteHome } from './start-command.ts';
-import { saveLoopTurn } from './store/loop-turns.ts';
-import { withStore } from './store/test-store.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -37,18 +35,6 @@ describe('the summary of a turn', () => {
     writeSummary(folder, { ...turn, number: 2, endedAt: null });
     expect(readFileSync(join(folder, 'summary.json'), 'utf8')).toBe(text);
     expect(readdirSync(folder)).toEqual(['summary.json']);
-  });
-});
-
-describe('the next turn', () => {
-  it('is the one that was interrupted, with its own seed; another seed is refused and not ignored', async () => {
-    const store = await withStore();
-    await saveLoopTurn(store, { ...turn, done: ['collect'], endedAt: null });
-    expect(await nextTurn(store, 'desk', undefined)).toMatchObject({ number: 1, seed: 3, done: ['collect'] });
-    expect(await nextTurn(store, 'desk', 3)).toMatchObject({ number: 1 });
-    await expect(nextTurn(store, 'desk', 4)).rejects.toThrow(/Turn 1 was begun with seed 3.*leave out --seed 4/);
-    await saveLoopTurn(store, turn);
-    expect(await nextTurn(store, 'desk', 4)).toMatchObject({ number: 2, seed: 4, done: [] });
   });
 });
 

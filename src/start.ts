@@ -5,38 +5,51 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
+import type { Agent } from './agent.ts';
 import { hashedId } from './collect/person.ts';
 import type { Recorder } from './collect/recorder.ts';
-import type { Config } from './config.ts';
-import { createRelease, serveRelease } from './deploy/reconcile.ts';
-import { type EngineProcess, startEngine } from './engine/process.ts';
-import { ConfigError, StoreError } from './errors.ts';
-import { type Door, ensureLoaded, type LoopSettings, type World, type WorldModule } from './loop.ts';
-import { type LoopTurn, summaryOf } from './loop-turn.ts';
+import { agentOf, type Config } from './config.ts';
+import { engineUpstream } from './engine/open.ts';
+import type { EngineProcess } from './engine/process.ts';
+import { StoreError } from './errors.ts';
+import { type LoopTurn, summaryOf } from './loop/turn.ts';
 import { type ServeOptions, type Serving, serve } from './serve.ts';
+import type { Task } from './simulate/environment.ts';
 import { giveConsent, withdrawConsent } from './store/consents.ts';
 import { createKey, listKeys, revokeKey } from './store/keys.ts';
-import { listLoopTurns, saveLoopTurn } from './store/loop-turns.ts';
+import { listLoopTurns } from './store/loop-turns.ts';
 import type { Store } from './store/postgres.ts';
 import { readRelease, servingRelease } from './store/releases.ts';
 import { listRollouts } from './store/rollouts.ts';
 import { installationSecret } from './store/secret.ts';
-import { loadPractice } from './train/plan.ts';
 
-/** Name of the upstream that is our own engine. */
-export const engineUpstream = 'engine';
+/** Conversations of a turn's window, and at a time while a rollout is watched. */
+export const conversations = 240;
+export const wave = 100;
 
-/**
- * A week in minutes, for a demo: few conversations, short holds, small samples. A real deployment holds a step for a day and
- * asks for hundreds of calls (deploy/rollout.ts has those defaults).
- */
-export const demoSettings = ({ conversations, steps }: Config['loop']): LoopSettings => ({
-  conversations,
-  minScore: 0.7,
-  train: { steps },
-  rollout: { holdSeconds: 2, patienceSeconds: 180, minTurns: 20, minUnits: 8, latencyRatio: 3 },
-  wave: 100,
-});
+/** How customers reach the agent, and how whoever serves them notes who agreed to training. */
+export type Door = {
+  /** Address of the gateway, without /v1. */
+  readonly url: string;
+  readonly key: string;
+  readonly agent: string;
+  readonly consent: (user: string, consent: 'given' | 'withdrawn') => Promise<void>;
+};
+
+export type Visits = {
+  /** Trajectory ids begin with this. */
+  readonly prefix: string;
+  readonly seed: number;
+  readonly count: number;
+  readonly signal?: AbortSignal;
+  readonly onVisit?: (done: number) => void;
+};
+
+/** The demo's agent, what it is judged by, and simulated customers who talk to it through the gateway. */
+export type World = Agent & {
+  readonly golden: () => readonly Task[];
+  readonly customers: (visits: Visits) => Promise<{ conversations: number; resolved: number }>;
+};
 
 export type Started = {
   readonly serving: Serving;
@@ -45,52 +58,39 @@ export type Started = {
   close(): Promise<void>;
 };
 
-export async function startAll(
-  config: Config & { world: string },
-  log: Logger,
-  options: ServeOptions,
-): Promise<Started> {
-  const engine = await startEngine({ log: (line) => log.warn(line) });
+export async function startAll(config: Config, log: Logger, options: ServeOptions): Promise<Started> {
+  const serving = await serve(config, log, options);
   try {
-    const upstreams = { ...config.upstreams, [engineUpstream]: { ...upstreamDefaults, baseUrl: `${engine.url}/v1` } };
-    const serving = await serve({ ...config, upstreams }, log, options);
-    try {
-      for (const problem of serving.problems()) options.say?.(problem);
-      await serving.database;
-      const world = await openWorld(config, serving);
-      await openDoors(serving.store, config.agent, engine, world);
-      const close = async () => {
-        await serving.close();
-        await engine.close();
-      };
-      return { serving, engine, world, close };
-    } catch (error) {
-      await serving.close();
-      throw error;
-    }
+    for (const problem of serving.problems()) options.say?.(problem);
+    await serving.database;
+    const engine = await serving.engine.process();
+    const world = await openWorld(config, serving);
+    await openDoors(serving, agentOf(config).name);
+    return { serving, engine, world, close: () => serving.close() };
   } catch (error) {
-    await engine.close();
+    await serving.close();
     throw error;
   }
 }
 
-const upstreamDefaults = { models: [], defaults: {}, silenceSeconds: 120 };
+/** Not in the package: the demo is a clone's. */
+const demo = '../examples/support-desk/';
 
-async function openWorld(config: Config & { world: string }, { store, url }: Serving): Promise<World> {
-  const module = await loadPractice<WorldModule>(config.world);
-  for (const name of ['base', 'golden', 'customers'] as const)
-    if (module[name] === undefined) throw new ConfigError(`world: ${config.world} has no ${name}; the loop needs one.`);
+async function openWorld(config: Config, { store, url }: Serving): Promise<World> {
+  const agent = agentOf(config);
+  const { sendCustomers } = await import(`${demo}customers.ts`);
+  const { readGolden } = await import(`${demo}golden.ts`);
   const secret = await installationSecret(store, config.home, { given: config.secret });
   const door: Door = {
     url,
-    key: await customersKey(store, config.agent),
-    agent: config.agent,
+    key: await customersKey(store, agentOf(config).name),
+    agent: agentOf(config).name,
     consent: async (user, consent) => {
       const record = consent === 'given' ? giveConsent : withdrawConsent;
-      await record(store, config.agent, hashedId(user, secret), new Date());
+      await record(store, agentOf(config).name, hashedId(user, secret), new Date());
     },
   };
-  return { ...module, customers: (visits) => module.customers(door, visits) };
+  return { ...agent, golden: readGolden, customers: (visits) => sendCustomers(door, visits) };
 }
 
 /** Tokens are not kept, so each start makes a key of its own for the simulated customers and ends the one before. */
@@ -101,13 +101,8 @@ async function customersKey(store: Store, agent: string): Promise<string> {
   return (await createKey(store, { agent, name, scopes: ['call', 'feedback', 'outcomes'] })).token;
 }
 
-/** The base model serves first; whatever is in play is loaded. */
-async function openDoors(store: Store, agent: string, { engine }: EngineProcess, world: World): Promise<void> {
-  const now = Date.now();
-  if ((await servingRelease(store, agent)) === null) {
-    const base = { agent, name: `${agent}-0`, upstream: engineUpstream, model: `${agent}-0`, checkpoint: world.base };
-    await serveRelease(store, await createRelease(store, base, 'pawl', now), 'pawl', now);
-  }
+/** Whatever is in play is loaded. */
+async function openDoors({ store, engine }: Serving, agent: string): Promise<void> {
   const open = await listRollouts(store, { agent, open: true });
   const inPlay = [
     await servingRelease(store, agent),
@@ -115,7 +110,7 @@ async function openDoors(store: Store, agent: string, { engine }: EngineProcess,
   ];
   for (const release of inPlay)
     if (release?.upstream === engineUpstream && release.checkpoint !== null)
-      await ensureLoaded(engine, release.model, release.checkpoint);
+      await engine.ready({ model: release.model, checkpoint: release.checkpoint });
 }
 
 /** Waits until the database has all that was recorded; a database that takes nothing for minutes ends the wait. */
@@ -140,27 +135,3 @@ export function writeSummary(home: string, turn: LoopTurn): void {
 
 export const lastTurn = async (store: Store, agent: string): Promise<LoopTurn | undefined> =>
   (await listLoopTurns(store, agent, 1))[0];
-
-/** The turn that was interrupted, else a new one. */
-export async function nextTurn(store: Store, agent: string, seed: number | undefined): Promise<LoopTurn> {
-  const last = await lastTurn(store, agent);
-  if (last && last.endedAt === null) {
-    if (seed !== undefined && seed !== last.seed)
-      throw new ConfigError(
-        `Turn ${last.number} was begun with seed ${last.seed} and has not ended; leave out --seed ${seed} to go on with it.`,
-      );
-    return last;
-  }
-  const number = (last?.number ?? 0) + 1;
-  const turn: LoopTurn = {
-    agent,
-    number,
-    seed: seed ?? number,
-    done: [],
-    state: {},
-    startedAt: Date.now(),
-    endedAt: null,
-  };
-  await saveLoopTurn(store, turn);
-  return turn;
-}

@@ -171,3 +171,13 @@ export function table(
     ...cells.map((row, r) => line(row, (cell, c) => colour(cell, r, c))),
   ];
 }
+
+/** For work that takes longer than people wait without a word: how far it is, on standard error, every two seconds. */
+export function sayProgress(everyMs = 2000): (line: () => string) => void {
+  let next = Date.now() + everyMs;
+  return (line) => {
+    if (Date.now() < next) return;
+    next = Date.now() + everyMs;
+    console.error(plain(line()));
+  };
+}

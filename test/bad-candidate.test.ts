@@ -5,16 +5,17 @@
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import supportDeskAgent from '../examples/support-desk/agent.ts';
 import { moveMessage } from '../examples/support-desk/expert.ts';
 import { escalated } from '../examples/support-desk/policy.ts';
 import type { DeskData } from '../examples/support-desk/tasks.ts';
 import { makeVisitor } from '../examples/support-desk/traffic.ts';
 import { hashedId } from '../src/collect/person.ts';
 import type { Turn } from '../src/collect/turn.ts';
-import { parseConfig } from '../src/config.ts';
+import { agentOf, parseConfig } from '../src/config.ts';
 import { position } from '../src/deploy/assign.ts';
 import { verifyAudit } from '../src/deploy/audit.ts';
 import { createRelease, reconcile, startRollout } from '../src/deploy/reconcile.ts';
@@ -23,13 +24,15 @@ import { isOpen } from '../src/deploy/rollout.ts';
 import { readCheckpoint, writeCheckpoint } from '../src/engine/checkpoint.ts';
 import { parameterShapes, parseModelConfig } from '../src/engine/onnx/config.ts';
 import { randomWeights } from '../src/engine/onnx/weights.ts';
+import { engineUpstream } from '../src/engine/open.ts';
 import type { Report } from '../src/evaluate/report.ts';
-import { evaluate } from '../src/evaluate/run.ts';
+import { evaluateReleases } from '../src/evaluate/run.ts';
 import { makeSuite } from '../src/evaluate/suite.ts';
 import { loadChatCodec } from '../src/simulate/chat-codec.ts';
+import { makeTasks } from '../src/simulate/environment.ts';
 import type { AssistantMessage, Message } from '../src/simulate/message.ts';
 import { random } from '../src/simulate/random.ts';
-import { engineUpstream, recordedBy, type Started, startAll } from '../src/start.ts';
+import { recordedBy, type Started, startAll } from '../src/start.ts';
 import { readAudit } from '../src/store/audit.ts';
 import { servingRelease } from '../src/store/releases.ts';
 import { readRollout } from '../src/store/rollouts.ts';
@@ -42,12 +45,11 @@ const agent = 'support-desk';
 const baseline = 'support-desk-0';
 const home = mkdtempSync(join(tmpdir(), 'pawl-bad-'));
 const folderOf = (name: string) => join(home, 'models', name);
+const config = parseConfig({ agents: [supportDeskAgent], home, port: 0 }, {}, home);
 let started: Started;
 let clientKey = '';
 beforeAll(async () => {
-  const world = `${resolve('examples/support-desk/world.ts')}#deskWorld`;
-  const config = parseConfig({ agent, home, port: 0, world }, {}, home);
-  started = await startAll({ ...config, world }, pino({ level: 'silent' }), {
+  started = await startAll(config, pino({ level: 'silent' }), {
     show: async (secret, token) => {
       if (secret === 'client key') clientKey = token;
     },
@@ -60,7 +62,7 @@ afterAll(async () => {
 
 /** The base model's shape and tokenizer, and nothing of what it has learned. */
 async function makeNoise(folder: string): Promise<void> {
-  const { config, files } = await readCheckpoint(started.world.base);
+  const { config, files } = await readCheckpoint(started.world.train.base!);
   const model = parseModelConfig(config);
   const shapes = parameterShapes(model);
   const weights = new Map(
@@ -73,25 +75,22 @@ async function makeNoise(folder: string): Promise<void> {
 async function makeEscalator(folder: string): Promise<void> {
   const { world } = started;
   const { engine } = started.engine;
-  const codec = await loadChatCodec(world.base);
-  const tools = toolSpecs(world.environment.tools);
-  const examples = world
-    .practice(5)
-    .slice(0, 8 * 16)
-    .map(({ id, type, ...task }) => {
-      const data = task.data as DeskData;
-      const { calls, ending } = escalated('care', data);
-      const call = moveMessage(calls[0]!, 0, random('escalator', id));
-      const messages: Message[] = [
-        { role: 'system', content: world.environment.system },
-        { role: 'user', content: data.opening },
-        call,
-        { role: 'tool', tool_call_id: call.tool_calls![0]!.id, content: JSON.stringify({ ticket: data.ticket }) },
-        moveMessage({ kind: 'reply', ending }, 1, random('escalator', id)),
-      ];
-      return exampleFrom(codec, messages, { id, taskType: type, quality: 1 }, tools);
-    });
-  await engine.load('teaching', world.base);
+  const codec = await loadChatCodec(world.train.base!);
+  const tools = toolSpecs(world.environment!.tools);
+  const examples = makeTasks(world.environment!, 'train', 8 * 16, 5).map(({ id, type, ...task }) => {
+    const data = task.data as DeskData;
+    const { calls, ending } = escalated('care', data);
+    const call = moveMessage(calls[0]!, 0, random('escalator', id));
+    const messages: Message[] = [
+      { role: 'system', content: world.environment!.system },
+      { role: 'user', content: data.opening },
+      call,
+      { role: 'tool', tool_call_id: call.tool_calls![0]!.id, content: JSON.stringify({ ticket: data.ticket }) },
+      moveMessage({ kind: 'reply', ending }, 1, random('escalator', id)),
+    ];
+    return exampleFrom(codec, messages, { id, taskType: type, quality: 1 }, tools);
+  });
+  await engine.load('teaching', world.train.base!);
   for (let step = 0; step < 8; step++)
     await supervisedStep({ engine, model: 'teaching' }, examples.slice(step * 16, step * 16 + 16), {
       learningRate: 2e-3,
@@ -107,14 +106,16 @@ async function makeEscalator(folder: string): Promise<void> {
 async function examine(name: string): Promise<{ report: Report; candidate: Release }> {
   const { world, engine, serving } = started;
   await engine.engine.load(name, folderOf(name));
-  const report = await evaluate({
-    agent,
-    engine: engine.engine,
-    environment: world.environment,
+  const report = await evaluateReleases({
+    agent: agentOf(config),
+    store: serving.store,
     suite: makeSuite('golden', world.golden()),
-    codec: await loadChatCodec(world.base),
-    baseline: { name: baseline, model: baseline },
-    candidate: { name, model: name },
+    baseline: { name: baseline, checkpoint: world.train.base! },
+    candidate: { name, checkpoint: folderOf(name) },
+    play: {
+      withEngine: (use) => use(engine.engine),
+      withDoor: () => Promise.reject(new Error('Nothing here goes through the gateway.')),
+    },
     seed: 1,
   });
   const release = { agent, name, upstream: engineUpstream, model: name, checkpoint: folderOf(name), report: report.id };
@@ -190,7 +191,7 @@ describe.each([
   it('is taken back by the canary when it is forced past that, and only its own users ever meet it', async () => {
     const { store } = started.serving;
     const settings = { steps: [share, 1], holdSeconds: 0, minTurns: 20, minUnits: 20, latencyRatio: 100 };
-    const start = { id, agent, candidate, report, settings, force: true, actor: 'ann' };
+    const start = { id, agent, candidate, report, settings, forced: 'To see it taken back.', actor: 'ann' };
     let rollout = await startRollout(store, start, Date.now());
     for (let i = 0; isOpen(rollout); i++) {
       await wave(`${name}-under-way-${i}-`, 100 + i);

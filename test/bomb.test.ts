@@ -73,7 +73,13 @@ test('the API answers, however many ask at once', async () => {
     token = made;
   });
   const recorder = () => ({ ...noCounts(), queueDepth: 0, queueBytes: 0, restarts: 0 });
-  const api = createApi({ store, secret: 's'.repeat(32), adminHash, recorder });
+  const api = createApi({
+    store,
+    config: { agents: [], upstreams: {}, home: '' },
+    secret: 's'.repeat(32),
+    adminHash,
+    recorder,
+  });
   const get = (path: string) =>
     api.request(`http://localhost${path}`, { headers: { authorization: `Bearer ${token}`, host: 'localhost' } });
   const answers = await Promise.all(Array.from({ length: 8 }, () => get('/api/trajectories/bomb')));

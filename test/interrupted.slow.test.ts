@@ -11,7 +11,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../src/engine/engine.ts';
 import { createOnnxEngine } from '../src/engine/onnx/engine.ts';
-import type { Summary } from '../src/loop-turn.ts';
+import type { Summary } from '../src/loop/turn.ts';
 import { lastTurn } from '../src/start.ts';
 import { openStore, type Store } from '../src/store/postgres.ts';
 import { withStore } from '../src/store/test-store.ts';

@@ -13,16 +13,17 @@ import { moveRollout } from '../src/deploy/reconcile.ts';
 import type { Engine } from '../src/engine/engine.ts';
 import { createOnnxEngine } from '../src/engine/onnx/engine.ts';
 import { startEngine } from '../src/engine/process.ts';
-import type { LoopParts } from '../src/loop.ts';
-import { type LoopTurn, type StageName, stageNames } from '../src/loop-turn.ts';
-import { lastTurn, nextTurn } from '../src/start.ts';
+import type { LoopParts } from '../src/loop/parts.ts';
+import { type LoopTurn, type StageName, stageNames } from '../src/loop/turn.ts';
+import type { Advanced } from '../src/loop.ts';
+import { lastTurn } from '../src/start.ts';
 import type { Store } from '../src/store/postgres.ts';
 import { servingRelease } from '../src/store/releases.ts';
 import { postgresRunStore } from '../src/store/runs.ts';
 import { withStore } from '../src/store/test-store.ts';
 import { until } from './pawl.ts';
-import { outcomeOf, prepareHome, run, settings, turnOnce } from './tiny/turn.ts';
-import { agent } from './tiny/world.ts';
+import { type More, outcomeOf, prepareHome, run, turnOnce } from './tiny/turn.ts';
+import { agent, definition } from './tiny/world.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-interrupted-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -35,11 +36,11 @@ const newHome = async () => {
 };
 
 /** Runs the turn on an engine of its own, as a new process would. */
-async function start(
+async function advanced(
   { store, home }: { store: Store; home: string },
-  more: Partial<LoopParts> = {},
+  more: More = {},
   wrap: (engine: Engine) => Engine = (engine) => engine,
-): Promise<LoopTurn> {
+): Promise<Advanced> {
   const engine = createOnnxEngine({ threads: 1 });
   try {
     return await turnOnce(store, home, wrap(engine), more);
@@ -47,6 +48,8 @@ async function start(
     await engine.close();
   }
 }
+
+const start = async (...args: Parameters<typeof advanced>): Promise<LoopTurn> => (await advanced(...args)).turn!;
 
 /** The same engine; `before` is told of every call and may throw instead of it. */
 const watched = (engine: Engine, before: (call: keyof Engine) => unknown): Engine =>
@@ -129,19 +132,21 @@ describe('a turn', () => {
     const home = await newHome();
     const runs = postgresRunStore(home.store);
     const waiting = {
-      done: ['collect', 'score', 'curate'],
-      endedAt: null,
-      state: {
-        waits: expect.stringMatching(/paused at step \d+ of 11 on request.*--resume.*pawl runs resume tiny-turn-1/),
+      turn: { done: ['collect', 'score', 'curate'], endedAt: null },
+      next: {
+        kind: 'ask',
+        reason: expect.stringMatching(
+          /paused at step \d+ of 11 on request.*pawl loop resume --agent tiny.*pawl runs resume tiny-turn-1/,
+        ),
       },
     };
     // Asked within a step, it pauses after it.
     const pause = atWord('train', 2, () => void runs.request(run, 'pause'));
-    expect(await start(home, { say: pause })).toMatchObject(waiting);
+    expect(await advanced(home, { say: pause })).toMatchObject(waiting);
     const { step, ...paused } = (await runs.get(run))!;
     expect([step >= 2 && step <= 4, paused.status, paused.request]).toEqual([true, 'paused', 'pause']);
     // Starting again is not saying so.
-    expect(await start(home)).toMatchObject(waiting);
+    expect(await advanced(home)).toMatchObject(waiting);
     expect((await runs.get(run))!.step).toBe(step);
     expect(existsSync(join(home.home, 'models'))).toBe(false);
 
@@ -161,7 +166,7 @@ describe('a turn', () => {
       holder.release();
     });
     expect([first.code, first.text]).toEqual([0, expect.stringContaining(`Go on with: pawl runs resume ${run}`)]);
-    expect(await start(home)).toMatchObject(waiting);
+    expect(await advanced(home)).toMatchObject(waiting);
     const later = (await runs.get(run))!;
     expect(later).toMatchObject({ status: 'paused', request: 'pause' });
     expect(later.step).toBeGreaterThan(step);
@@ -189,7 +194,7 @@ describe('a turn', () => {
     });
     expect((await servingRelease(home.store, agent))!.name).toBe(`${agent}-0`);
     expect(existsSync(join(home.home, 'models'))).toBe(false);
-    expect((await nextTurn(home.store, agent, undefined)).number).toBe(2);
+    expect((await lastTurn(home.store, agent))!.endedAt).not.toBeNull();
   });
 
   it('whose run was paused or stopped while nobody trained it, waits or ends just so', async () => {
@@ -199,25 +204,25 @@ describe('a turn', () => {
     const stopped = start(home, { signal: abort.signal, say: atWord('train', 3, () => abort.abort()) });
     await expect(stopped).rejects.toThrow(/abort/i);
     expect((await pawl(home, ['runs', 'pause', run])).text).toContain('Paused: nobody trains it now.');
-    expect((await start(home)).state.waits).toMatch(/paused at step 3 of 11 on request/);
+    expect((await advanced(home)).next.reason).toMatch(/paused at step 3 of 11 on request/);
     expect((await pawl(home, ['runs', 'stop', run])).text).toContain('Stopped: nobody trains it now.');
     expect(await start(home)).toMatchObject({ endedAt: expect.any(Number), state: { ended: expect.any(String) } });
   });
 
   it('whose rollout waits for a person, waits too, and ends when it is approved', async () => {
     const home = await newHome();
-    const asking = { ...settings, rollout: { ...settings.rollout, approval: 'human' as const } };
+    const asking = { agent: { deploy: { ...definition.deploy, approval: 'human' as const } } };
     for (let again = 0; again < 2; again++)
-      expect(await start(home, { settings: asking })).toMatchObject({
-        done: stageNames.slice(0, 5),
-        endedAt: null,
-        state: {
-          waits: expect.stringMatching(/Rollout tiny-turn-1 is waiting: .* `pawl rollouts approve tiny-turn-1`/),
+      expect(await advanced(home, asking)).toMatchObject({
+        turn: { done: stageNames.slice(0, 5), endedAt: null },
+        next: {
+          kind: 'ask',
+          command: 'pawl rollouts approve tiny-turn-1',
+          reason: expect.stringMatching(/Rollout tiny-turn-1 is waiting: .* `pawl rollouts approve tiny-turn-1`/),
         },
       });
     await moveRollout(home.store, run, 'approve', 'kim', 'Looks good.', Date.now());
-    const turn = await start(home, { settings: asking });
-    expect(turn.state.waits).toBeUndefined();
+    const turn = await start(home, asking);
     expect(await outcomeOf(home.store, home.home, turn)).toEqual(whole);
   });
 
@@ -230,7 +235,7 @@ describe('a turn', () => {
       }),
     );
     await expect(fails).rejects.toThrow(
-      /Run tiny-turn-1 failed: The disk is full\. Start again .*pawl runs stop tiny-turn-1/,
+      /Run tiny-turn-1 failed: The disk is full\. It goes on .*pawl runs stop tiny-turn-1/,
     );
     expect(await postgresRunStore(home.store).get(run)).toMatchObject({
       status: 'failed',
@@ -264,9 +269,9 @@ describe('a turn', () => {
         );
     };
     try {
-      const turn = await turnOnce(home.store, home.home, watched(engine.engine, kill));
+      const { turn } = await turnOnce(home.store, home.home, watched(engine.engine, kill));
       expect(engine.restarts).toBe(5);
-      expect(await outcomeOf(home.store, home.home, turn)).toEqual(whole);
+      expect(await outcomeOf(home.store, home.home, turn!)).toEqual(whole);
     } finally {
       await engine.close();
     }
@@ -287,7 +292,7 @@ async function pawl(
   args: readonly string[],
   meanwhile: (child: ChildProcess, printed: (what: RegExp) => Promise<unknown>) => Promise<void> = async () => {},
 ) {
-  const child = spawn(process.execPath, ['bin/pawl.js', ...args], {
+  const child = spawn(process.execPath, ['bin/pawl.js', ...args, '--config', 'test/tiny/config.ts'], {
     env: { ...process.env, DATABASE_URL: store.url, PAWL_HOME: home },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

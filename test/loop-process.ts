@@ -1,4 +1,4 @@
-/** `pawl loop run` in a process of its own, on a free port, that a test can watch, kill and start again on the same home. */
+/** `pawl start --once` in a process of its own, on a free port, that a test can watch, kill and start again on the same home. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ export type LoopProcess = {
 };
 
 export function startLoop(home: string, config: string, seed?: number): LoopProcess {
-  const args = ['loop', 'run', '--config', config, ...(seed === undefined ? [] : ['--seed', String(seed)])];
+  const args = ['start', '--once', '--config', config, ...(seed === undefined ? [] : ['--seed', String(seed)])];
   const child = spawn(process.execPath, ['bin/pawl.js', ...args], {
     env: { ...process.env, DATABASE_URL: '', PAWL_HOME: home, PAWL_PORT: '0' },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -41,7 +41,7 @@ export function startLoop(home: string, config: string, seed?: number): LoopProc
         (match) => match !== null || isOver(),
         20,
       );
-      if (found === null) throw new Error(`pawl loop run ended without printing ${what}:\n${text}`);
+      if (found === null) throw new Error(`pawl start ended without printing ${what}:\n${text}`);
       return found;
     },
     async ended() {

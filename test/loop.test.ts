@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { supportDesk } from '../examples/support-desk/desk.ts';
 import { readModelFiles } from '../src/engine/checkpoint.ts';
 import { tokenizerFromFiles } from '../src/engine/tokenizer.ts';
-import { type StageName, type Summary, stageNames } from '../src/loop-turn.ts';
+import { type StageName, type Summary, stageNames } from '../src/loop/turn.ts';
 import { makeTasks } from '../src/simulate/environment.ts';
 import { processStart } from '../src/store/lock.ts';
 import { listLoopTurns } from '../src/store/loop-turns.ts';

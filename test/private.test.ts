@@ -6,12 +6,12 @@
 import { expect, test } from 'vitest';
 import type { Exchange } from '../src/collect/exchange.ts';
 import { bytes, exchange } from '../src/collect/fixtures/exchange.ts';
-import { encodeLine, readLine } from '../src/collect/line.ts';
 import { makeAttachment, makeSignal, makeTurn } from '../src/collect/make-turn.ts';
 import type { JournalEntry, Signal } from '../src/collect/signal.ts';
 import { createThreader } from '../src/collect/thread.ts';
 import { uuidv7 } from '../src/collect/uuid.ts';
 import { attachment, signal } from '../src/store/fixtures.ts';
+import { encodeLine, readLine } from '../src/store/line.ts';
 import type { Store } from '../src/store/postgres.ts';
 import { writeLines } from '../src/store/record.ts';
 import { withStore } from '../src/store/test-store.ts';

@@ -10,7 +10,7 @@ import { readTrajectory } from '../src/store/trajectories.ts';
 import { type PawlProcess, startPawl, until } from './pawl.ts';
 import { startUpstream, type TestUpstream } from './upstream.ts';
 
-const pass = { id: 'report-1', verdict: 'pass', candidate: 'x' } as const;
+const passed = (candidate: string) => ({ id: 'report-1', verdict: 'pass', baseline: 'v1', candidate }) as const;
 let upstream: TestUpstream;
 let pawl: PawlProcess;
 let store: Store;
@@ -58,7 +58,8 @@ describe('a rollout through the gateway', () => {
     await startRollout(
       store,
       {
-        ...{ id: 'r1', agent: 'support-desk', candidate: await release('v2', 'reasoner'), report: pass, actor: 'ann' },
+        ...{ id: 'r1', agent: 'support-desk', candidate: await release('v2', 'reasoner'), actor: 'ann' },
+        report: passed('v2'),
         settings: { steps: [0.5, 1], holdSeconds: 3600 },
       },
       Date.now(),
@@ -98,7 +99,11 @@ describe('a rollout through the gateway', () => {
     ] as const) {
       const candidate = await release(`bad-${id}`, model, more);
       const begun = Date.now();
-      await startRollout(store, { id, agent: 'support-desk', candidate, report: pass, settings, actor: 'ann' }, begun);
+      await startRollout(
+        store,
+        { id, agent: 'support-desk', candidate, report: passed(candidate.name), settings, actor: 'ann' },
+        begun,
+      );
       // Until the gateway knows: its turns say for whom they were meant.
       const assigned = users.filter((user) => isAssigned(id, `u:${user}`, 0.5));
       const found = async (trajectory: string) => (await readTrajectory(store, trajectory))?.turns[0]?.assigned;

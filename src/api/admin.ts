@@ -1,6 +1,7 @@
 /**
- * The admin token: what opens /api and the dashboard. A first start makes one and shows it once, before it is kept, so that
- * no token exists which nobody has seen; only its SHA-256 is kept, in `<home>/admin.json`, readable by the owner alone. The token has 256 random bits, so a plain hash is enough.
+ * The admin token: what opens /api and the dashboard. It is the one of the settings; without one there, a first start makes one
+ * and shows it once, before it is kept, so that no token exists which nobody has seen; only its SHA-256 is kept, in
+ * `<home>/admin.json`, readable by the owner alone. The token has 256 random bits, so a plain hash is enough.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -31,7 +32,12 @@ const read = (path: string): string | null => {
 };
 
 /** The hash of the admin token. One that is made now goes to `show` first. */
-export async function ensureAdminToken(home: string, show: (token: string) => Promise<void>): Promise<string> {
+export async function ensureAdminToken(
+  home: string,
+  show: (token: string) => Promise<void>,
+  given?: string,
+): Promise<string> {
+  if (given !== undefined) return hashOf(given);
   const path = join(home, 'admin.json');
   const known = read(path);
   if (known !== null) return known;

@@ -3,29 +3,38 @@
  * parses the request, types the answer, and becomes /api/openapi.json. A handler parses, calls one function of the
  * store, maps the record to its wire shape. Everything but the document and the bare status needs the admin token.
  */
-import { createRoute, OpenAPIHono, type z } from '@hono/zod-openapi';
+import { createRoute } from '@hono/zod-openapi';
 import type { MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { HTTPException } from 'hono/http-exception';
 import { healthOf } from '../collect/health.ts';
 import { readableId, typedUser } from '../collect/person.ts';
-import { RequestError, StoreError } from '../errors.ts';
+import type { Config } from '../config.ts';
+import { ConflictError, NotFoundError, RequestError, StoreError } from '../errors.ts';
 import { newKey } from '../gateway/new-key.ts';
 import { revokeEverywhere, unconfirmedBy } from '../gateway/revoke.ts';
 import { giveConsent, listConsents, readConsent, withdrawConsent } from '../store/consents.ts';
 import { createKey, listKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
+import { readSiblings } from '../store/siblings.ts';
 import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
 import { version } from '../version.ts';
 import { isAdmin } from './admin.ts';
+import { createRouter, failure, json, problem, refusals, security } from './declare.ts';
 import { refuseHost, refuseOrigin } from './guard.ts';
+import { curateRoutes } from './routes-curate.ts';
+import { deployRoutes } from './routes-deploy.ts';
+import { type EvaluateParts, evaluateRoutes } from './routes-evaluate.ts';
+import { scoreRoutes } from './routes-score.ts';
+import { trainRoutes } from './routes-train.ts';
 import * as shape from './schema.ts';
 import { readDatabase } from './status.ts';
 import { createTurnstile } from './turnstile.ts';
-import { wireConsent, wireKey, wireSignal, wireTrajectory, wireTurn } from './wire.ts';
+import { wireConsent, wireKey, wireSibling, wireSignal, wireTrajectory, wireTurn } from './wire.ts';
 
 export type ApiParts = {
   readonly store: Store;
+  readonly config: Pick<Config, 'agents' | 'upstreams' | 'home'>;
   /** What user ids are hashed with (store/secret.ts). */
   readonly secret: string;
   readonly adminHash: string;
@@ -34,26 +43,13 @@ export type ApiParts = {
   readonly linesLost?: () => number;
   /** Names by which this server may be addressed besides localhost and IP addresses; `*` is any. */
   readonly hosts?: readonly string[];
+  readonly evaluations?: EvaluateParts['evaluations'];
   /** Told of errors that are nobody's fault but Pawl's. */
   readonly onError?: (error: unknown) => void;
 };
 
 /** How long a revocation waits for gateways to confirm it; they hear of it at once unless something is wrong. */
 const confirmMs = 3_000;
-
-const json = <T extends z.ZodType>(schema: T, description: string) => ({
-  content: { 'application/json': { schema } },
-  description,
-});
-const problem = (description: string) => json(shape.problemSchema, description);
-/** Answers that every guarded route may give. */
-const refusals = {
-  400: problem('Something in the request is not acceptable; the message names the field.'),
-  401: problem('The admin token is missing or wrong.'),
-  403: problem('The request comes from a page of another site.'),
-  503: problem('The database is away, or too many are reading; Retry-After says when to try again.'),
-};
-const security = [{ admin: [] }];
 
 const listRoute = createRoute({
   method: 'get',
@@ -155,8 +151,6 @@ function turnPosition(cursor: string): { startedAt: number; id: string } {
   return { startedAt: Number(parts[1]), id: parts[2]! };
 }
 
-const failure = (code: string, message: string) => ({ error: { message, code } });
-
 function guard(parts: ApiParts): MiddlewareHandler {
   return async (c, next) => {
     const host = c.req.header('host') ?? new URL(c.req.url).host;
@@ -191,17 +185,7 @@ function routesOf(parts: ApiParts) {
   const storedUser = (typed: string): string => typedUser(typed, parts.secret);
   const reading = createTurnstile(readers, waitingReaders);
 
-  const app = new OpenAPIHono({
-    defaultHook: (result, c) => {
-      if (result.success) return;
-      const where = result.target === 'json' ? 'body' : result.target;
-      const said = result.error.issues.map((issue) => {
-        const field = issue.path.map(String).join('.');
-        return `${field === '' ? where : field}: ${issue.message}`;
-      });
-      return c.json(failure('invalid_request', `${said.slice(0, 10).join('; ')}.`), 400);
-    },
-  });
+  const app = createRouter();
   app.use('/api/*', guard(parts));
   app.use(
     '/api/*',
@@ -230,10 +214,16 @@ function routesOf(parts: ApiParts) {
       const bounds = { agent, maxTurns: limit, maxBytes, afterTurn };
       const found = await reading(() => readTrajectory(store, readableId(id, parts.secret), bounds));
       if (found === null) return c.json(failure('not_found', `There is no trajectory ${id}.`), 404);
+      const turns = found.turns.map((turn) => turn.id);
+      const { siblings, cut } = await reading(() =>
+        readSiblings(store, { agent: found.trajectory.agent, turns, maxBytes }),
+      );
       return c.json(
         {
           trajectory: wireTrajectory(found.trajectory),
           turns: found.turns.map((turn) => wireTurn(turn, found.tooLarge.includes(turn.id))),
+          siblings: [...siblings.values()].flat().map(wireSibling),
+          siblingsCut: cut,
           signals: found.signals.map(wireSignal),
           keys: found.keys,
           signalsCut: found.signalsCut,
@@ -288,7 +278,12 @@ function routesOf(parts: ApiParts) {
         ? { recording, database: await readDatabase(store) }
         : null;
       return c.json({ version, status: healthOf(recording, parts.linesLost?.()).status, detail }, 200);
-    });
+    })
+    .route('/', scoreRoutes(parts))
+    .route('/', curateRoutes(parts))
+    .route('/', trainRoutes(parts))
+    .route('/', evaluateRoutes(parts))
+    .route('/', deployRoutes(parts));
 }
 
 /** For a typed client (`hc<Api>()`) in the dashboard. */
@@ -314,6 +309,8 @@ export function createApi(parts: ApiParts): Api {
     if (error instanceof HTTPException && error.status === 415)
       return c.json(failure('invalid_request', 'Send the body as JSON, with `content-type: application/json`.'), 415);
     if (error instanceof HTTPException) return c.json(failure('invalid_request', error.message), error.status);
+    if (error instanceof NotFoundError) return c.json(failure('not_found', error.message), 404);
+    if (error instanceof ConflictError) return c.json(failure('conflict', error.message), 409);
     if (error instanceof RequestError && error.status === 503) c.header('retry-after', '1');
     if (error instanceof RequestError) return c.json(failure(error.code, error.message), error.status as 400);
     if (error instanceof StoreError && error.retryable) {

@@ -9,14 +9,14 @@ import { scopes } from '../store/keys.ts';
 
 export const maxLimit = 200;
 
-const time = z.iso.datetime().openapi({ example: '2026-01-31T14:02:11.000Z' });
+export const time = z.iso.datetime().openapi({ example: '2026-01-31T14:02:11.000Z' });
 const count = z.int().min(0);
 const data = z.record(z.string(), z.unknown());
 const personal =
   'Users are stored, and answered, as a keyed hash; ask with the id that the agent sends, or with the hash.';
 
 /** The database's text cannot hold the character NUL. */
-const text = (max: number) =>
+export const text = (max: number) =>
   z
     .string()
     .min(1)
@@ -26,7 +26,7 @@ const text = (max: number) =>
 export const agentName = text(63).openapi({ example: 'support-desk' });
 export const userId = text(4096).openapi({ example: 'u-17', description: personal });
 /** A moment as people type it: a date, or a date and time with its zone. */
-const moment = z
+export const moment = z
   .union([z.iso.datetime({ offset: true }), z.iso.date()], {
     error: 'a time such as 2026-01-31 or 2026-01-31T14:00:00Z',
   })
@@ -34,7 +34,7 @@ const moment = z
   .refine((at) => at.getUTCFullYear() >= 1970 && at.getUTCFullYear() < 3000, 'a time between 1970 and 2999')
   .openapi({ type: 'string', format: 'date-time' });
 
-const limit = (fallback: number) =>
+export const limit = (fallback: number) =>
   z.coerce
     .number()
     .pipe(z.int().min(1).max(maxLimit))
@@ -117,6 +117,27 @@ export const turnSchema = z
   })
   .openapi('Turn', { description: 'One model call with the redacted request and the answer.' });
 
+export const siblingSchema = z
+  .object({
+    id: z.string(),
+    parent: z.string().openapi({ description: 'Id of the turn whose prompt it answers.' }),
+    origin: z.literal('exploration'),
+    temperature: z.number(),
+    topP: z.number().nullable().openapi({ description: 'null: as the request had it.' }),
+    startedAt: time,
+    latencyMs: z.number(),
+    upstream: z.string(),
+    release: z.string(),
+    model: z.string(),
+    choices: z.array(z.object({ index: z.int(), message: data, finishReason: z.string().nullable() })),
+    promptTokens: count.nullable(),
+    completionTokens: count.nullable(),
+    redactions: z.record(z.string(), z.int()),
+  })
+  .openapi('Sibling', {
+    description: 'Another answer to the prompt of a turn, asked for after the user had theirs and shown to nobody.',
+  });
+
 export const signalSchema = z
   .object({
     id: z.string(),
@@ -151,6 +172,8 @@ export const oneTrajectorySchema = z
   .object({
     trajectory: trajectorySchema,
     turns: z.array(turnSchema),
+    siblings: z.array(siblingSchema).openapi({ description: 'Other answers to the prompts of these turns.' }),
+    siblingsCut: z.boolean().openapi({ description: 'true: there are more than one answer holds.' }),
     signals: z.array(signalSchema),
     keys: z.array(z.string()),
     signalsCut: z.boolean().openapi({
@@ -260,6 +283,7 @@ export type TrajectoryPage = z.output<typeof trajectoryPageSchema>;
 export type TrajectoryDetail = z.output<typeof oneTrajectorySchema>;
 export type ApiTrajectory = z.output<typeof trajectorySchema>;
 export type ApiTurn = z.output<typeof turnSchema>;
+export type ApiSibling = z.output<typeof siblingSchema>;
 export type ApiSignal = z.output<typeof signalSchema>;
 export type ApiKey = z.output<typeof keySchema>;
 export type ApiConsent = z.output<typeof consentSchema>;

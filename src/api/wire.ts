@@ -1,10 +1,11 @@
 /** Records as /api sends them: dates become text, token arrays stay home. The only place where the two shapes meet. */
+import type { Sibling } from '../collect/sibling.ts';
 import type { Signal } from '../collect/signal.ts';
 import type { Trajectory } from '../collect/trajectory.ts';
 import type { Turn } from '../collect/turn.ts';
 import type { ConsentRecord } from '../store/consents.ts';
 import type { Key } from '../store/keys.ts';
-import type { ApiConsent, ApiKey, ApiSignal, ApiTrajectory, ApiTurn } from './schema.ts';
+import type { ApiConsent, ApiKey, ApiSibling, ApiSignal, ApiTrajectory, ApiTurn } from './schema.ts';
 
 /** A time that no calendar here holds (the database's reaches further) is told as the last that one does. */
 const time = (at: Date | number): string => {
@@ -54,6 +55,27 @@ export const wireTurn = (turn: Turn, leftOut = false): ApiTurn => ({
   usage: turn.usage === null ? null : { ...turn.usage },
   redactions: { ...turn.redactions },
   contentLeftOut: leftOut,
+});
+
+export const wireSibling = (sibling: Sibling): ApiSibling => ({
+  id: sibling.id,
+  parent: sibling.parent,
+  origin: sibling.origin,
+  temperature: sibling.temperature,
+  topP: sibling.topP,
+  startedAt: time(sibling.startedAt),
+  latencyMs: sibling.latencyMs,
+  upstream: sibling.upstream,
+  release: sibling.release,
+  model: sibling.model,
+  choices: sibling.choices.map(({ index, message, finishReason }) => ({
+    index,
+    message: { ...message },
+    finishReason,
+  })),
+  promptTokens: sibling.promptTokens,
+  completionTokens: sibling.completionTokens,
+  redactions: { ...sibling.redactions },
 });
 
 export const wireSignal = (signal: Signal): ApiSignal => ({

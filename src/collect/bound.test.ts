@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { encodeLine } from '../store/line.ts';
 import { bounded, writtenBytes } from './bound.ts';
 import { bytes, chat, exchange } from './fixtures/exchange.ts';
-import { encodeLine } from './line.ts';
 import { makeTurn } from './make-turn.ts';
 import { createThreader } from './thread.ts';
 import { isTooIntricate, parseUntrusted } from './untrusted.ts';

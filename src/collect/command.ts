@@ -3,8 +3,10 @@ import { Command, Option } from 'commander';
 import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { RequestError } from '../errors.ts';
 import { cancelledAmong } from '../store/cancelled.ts';
+import { readSiblings } from '../store/siblings.ts';
 import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
 import { type Column, table } from '../terminal.ts';
+import { readableId, typedUser } from './person.ts';
 import { timelineOf } from './timeline.ts';
 import { clock, duration, timelineLines } from './timeline-print.ts';
 import { type Origin, origins, type Trajectory } from './trajectory.ts';
@@ -70,9 +72,9 @@ const list = withConfigOption(new Command('list'))
     '\nExamples:\n  pawl trajectories list --since 2h --errors\n  pawl trajectories list --agent support-desk --user u-17 --json',
   )
   .action((options: ListOptions) =>
-    withHome(options, 'existing', async ({ store, terminal, storedUser }) => {
+    withHome(options, 'existing', async ({ store, terminal, secret }) => {
       const { agent, origin, release, since, until, limit, json } = options;
-      const user = options.user === undefined ? undefined : storedUser(options.user);
+      const user = options.user === undefined ? undefined : typedUser(options.user, secret);
       const status = options.errors ? 'error' : undefined;
       const page = await listTrajectories(store, { agent, user, origin, release, status, since, until, limit });
       const cancelled = await cancelledAmong(store, page.trajectories);
@@ -109,8 +111,8 @@ const show = withConfigOption(new Command('show'))
   .option('--json', 'everything as one JSON object')
   .addHelpText('after', '\nExample:\n  pawl trajectories show order-4711 --full | less -R')
   .action((id: string, options: ShowOptions) =>
-    withHome(options, 'existing', async ({ store, terminal, stored }) => {
-      const found = await readTrajectory(store, stored(id), {
+    withHome(options, 'existing', async ({ store, terminal, secret }) => {
+      const found = await readTrajectory(store, readableId(id, secret), {
         agent: options.agent,
         maxTurns: options.turns,
       });
@@ -120,13 +122,18 @@ const show = withConfigOption(new Command('show'))
           'not_found',
           `There is no trajectory ${id}${options.agent === undefined ? '' : ` of agent ${options.agent}`}. \`pawl trajectories list\` shows the newest.`,
         );
+      const { trajectory, turns, signals } = found;
+      const { siblings, cut: siblingsCut } = await readSiblings(store, {
+        agent: trajectory.agent,
+        turns: turns.map((turn) => turn.id),
+      });
       if (options.json) {
-        terminal.write(JSON.stringify(found, null, 2));
+        terminal.write(JSON.stringify({ ...found, siblings: [...siblings.values()].flat(), siblingsCut }, null, 2));
         return;
       }
       const print = { columns: terminal.columns, paint: terminal.paint, full: options.full === true };
-      for (const line of timelineLines(found.trajectory, timelineOf(found.turns, found.signals), print, found))
-        terminal.write(line);
+      const timeline = timelineOf(turns, signals, siblings);
+      for (const line of timelineLines(trajectory, timeline, print, { ...found, siblingsCut })) terminal.write(line);
     }),
   );
 

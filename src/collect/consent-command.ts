@@ -1,6 +1,7 @@
 /** `pawl consent give`, `withdraw`, `show` and `list`: whether a user agreed that conversations may train a model. */
 import { Command } from 'commander';
 import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { agentOf } from '../config.ts';
 import {
   type ConsentRecord,
   giveConsent,
@@ -10,6 +11,7 @@ import {
   withdrawConsent,
 } from '../store/consents.ts';
 import { plain, table } from '../terminal.ts';
+import { typedUser } from './person.ts';
 import { clock } from './timeline-print.ts';
 
 type Options = CommonOptions & { readonly agent?: string };
@@ -49,17 +51,21 @@ const one = (name: string, description: string, example: string): Command =>
 const give = one('give', 'The user agrees, from now on.', 'pawl consent give u-17 --agent support-desk').action(
   (user: string, options: Options) =>
     withHome(options, 'create', async (opened) => {
-      const agent = options.agent ?? opened.config.agent;
-      await print(await giveConsent(opened.store, agent, opened.storedUser(user), new Date()), opened, options.json);
+      const agent = options.agent ?? agentOf(opened.config).name;
+      await print(
+        await giveConsent(opened.store, agent, typedUser(user, opened.secret), new Date()),
+        opened,
+        options.json,
+      );
     }),
 );
 
 const withdraw = one('withdraw', 'The user does not, or no longer, agree.', 'pawl consent withdraw u-17').action(
   (user: string, options: Options) =>
     withHome(options, 'create', async (opened) => {
-      const agent = options.agent ?? opened.config.agent;
+      const agent = options.agent ?? agentOf(opened.config).name;
       await print(
-        await withdrawConsent(opened.store, agent, opened.storedUser(user), new Date()),
+        await withdrawConsent(opened.store, agent, typedUser(user, opened.secret), new Date()),
         opened,
         options.json,
       );
@@ -69,8 +75,8 @@ const withdraw = one('withdraw', 'The user does not, or no longer, agree.', 'paw
 const show = one('show', 'Say what stands for a user.', 'pawl consent show u-17').action(
   (user: string, options: Options) =>
     withHome(options, 'existing', async (opened) => {
-      const agent = options.agent ?? opened.config.agent;
-      const stored = opened.storedUser(user);
+      const agent = options.agent ?? agentOf(opened.config).name;
+      const stored = typedUser(user, opened.secret);
       const said = await readConsent(opened.store, agent, stored);
       const record = said ?? { agent, user: stored, now: 'unknown' as const, givenAt: null, withdrawnAt: null };
       await print(record, opened, options.json);
@@ -85,7 +91,7 @@ const list = withConfigOption(new Command('list'))
   .addHelpText('after', '\nExample:\n  pawl consent list --agent support-desk --limit 1000 --json')
   .action((options: Options & { readonly limit: number }) =>
     withHome(options, 'existing', async ({ config, store, terminal }) => {
-      const agent = options.agent ?? config.agent;
+      const agent = options.agent ?? agentOf(config).name;
       const records = await listConsents(store, { agent, limit: options.limit });
       if (options.json) {
         for (const record of records) terminal.write(JSON.stringify(record));

@@ -19,11 +19,11 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { encodeLine } from '../store/line.ts';
 import { resumeAt, writeCursor } from './cursor.ts';
 import { entryId, entryOf } from './fixtures/file-sink.ts';
 import { type Journal, openJournal } from './journal.ts';
 import { encodeRecord, NAME_BYTES } from './journal-record.ts';
-import { encodeLine } from './line.ts';
 import { type Pump, startPump } from './pump.ts';
 import { findSegments, segmentPath } from './segments.ts';
 

@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BoundaryError, StoreError } from '../errors.ts';
-import type { Line } from './line.ts';
+import type { Line } from '../store/line.ts';
 import type { Sink } from './sink.ts';
 
 export type DeliverOptions = {

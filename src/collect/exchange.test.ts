@@ -25,6 +25,7 @@ const whole: Required<Exchange> = {
   requestBody: new Uint8Array([1, 2, 3]),
   responseChunks: [new Uint8Array([4, 5])],
   responseTruncated: true,
+  sibling: { parent: '01890000-0000-7000-8000-000000000001', temperature: 0.7, topP: null },
 };
 
 const across = (exchange: Exchange): Exchange =>
@@ -34,7 +35,7 @@ it('an exchange crosses to the worker whole, with its own bytes', () => {
   expect(across(whole)).toEqual(whole);
 });
 
-it('an exchange whose release was the assigned one comes out without that field', () => {
-  const { assigned: _, ...plain } = whole;
-  expect('assigned' in across(plain)).toBe(false);
+it('what an exchange does not have it comes out without', () => {
+  const { assigned: _, sibling: __, ...plain } = whole;
+  expect(across(plain)).toEqual(plain);
 });

@@ -2,6 +2,7 @@
  * One finished HTTP exchange as the gateway saw it: a plain value of raw bytes and timings, cheap to make and safe to
  * hand to another thread. Nothing here is parsed; assemble.ts makes a Turn of it. It is never written to disk.
  */
+import type { SiblingOf } from './sibling.ts';
 import type { Origin } from './trajectory.ts';
 import type { Endpoint, TurnStatus } from './turn.ts';
 
@@ -36,6 +37,8 @@ export type Exchange = {
   readonly responseChunks: readonly Uint8Array[];
   /** The gateway passed more bytes on than it kept. */
   readonly responseTruncated: boolean;
+  /** Set for another answer to a turn's prompt: it becomes a sibling of that turn and not a turn. */
+  readonly sibling?: SiblingOf;
 };
 
 /** Bytes an exchange holds on to; what the queue between the threads is bounded by. */
@@ -47,15 +50,15 @@ export function exchangeBytes(exchange: Exchange): number {
 
 type E = Exchange;
 /**
- * An exchange without its bytes, as it crosses to the worker; the last three are `assigned` and the lengths of request
- * and answer.
+ * An exchange without its bytes, as it crosses to the worker; the last four are `assigned`, `sibling` and the lengths of
+ * request and answer.
  */
 // biome-ignore format: one line per group of fields
 export type Row = readonly [
   E['id'], E['trajectory'], E['agent'], E['user'], E['origin'], E['keys'], E['endpoint'],
   E['startedAt'], E['firstTokenMs'], E['latencyMs'], E['upstream'], E['release'], E['requestedModel'], E['status'],
   E['httpStatus'], E['error'], E['attempts'], E['stream'], E['responseTruncated'],
-  string | null, number, number,
+  string | null, SiblingOf | null, number, number,
 ];
 
 /** A row of JSON without names takes less than half of an object's time, to write and to read. */
@@ -64,7 +67,7 @@ export const packRow = (e: Exchange, answerBytes: number): Row => [
   e.id, e.trajectory, e.agent, e.user, e.origin, e.keys, e.endpoint,
   e.startedAt, e.firstTokenMs, e.latencyMs, e.upstream, e.release, e.requestedModel, e.status,
   e.httpStatus, e.error, e.attempts, e.stream, e.responseTruncated,
-  e.assigned ?? null, e.requestBody.byteLength, answerBytes,
+  e.assigned ?? null, e.sibling ?? null, e.requestBody.byteLength, answerBytes,
 ];
 
 /** The exchange whose bytes begin at `at`. */
@@ -74,12 +77,12 @@ export function unpackRow(row: Row, bytes: ArrayBuffer, at: number): Exchange {
     id, trajectory, agent, user, origin, keys, endpoint,
     startedAt, firstTokenMs, latencyMs, upstream, release, requestedModel, status,
     httpStatus, error, attempts, stream, responseTruncated,
-    assigned, requestBytes, answerBytes,
+    assigned, sibling, requestBytes, answerBytes,
   ] = row;
   const requestBody = new Uint8Array(bytes, at, requestBytes);
   const responseChunks = [new Uint8Array(bytes, at + requestBytes, answerBytes)];
   // An optional field that is forgotten here still compiles and is lost: exchange.test.ts lists them all.
-  const optional = assigned === null ? {} : { assigned };
+  const optional = { ...(assigned === null ? null : { assigned }), ...(sibling === null ? null : { sibling }) };
   // biome-ignore format: as Row
   return {
     id, trajectory, agent, user, origin, keys, endpoint,

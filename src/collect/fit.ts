@@ -4,13 +4,13 @@
  * token's id, a token count) is left out. Pure. Text needs nothing here: line.ts takes out what the database cannot hold,
  * make-turn.ts cuts what is indexed.
  */
+import { earliestTime, latestTime } from '../store/times.ts';
 import type { Assembled } from './assemble.ts';
 import type { Attachment, Signal } from './signal.ts';
 import type { Choice } from './turn.ts';
 
-/** Partitions exist between these. */
-const EARLIEST = Date.UTC(2000, 0, 1);
-const LATEST = Date.UTC(2100, 0, 1) - 1;
+const EARLIEST = earliestTime;
+const LATEST = latestTime - 1;
 /** A call is over after a month at the latest; more is a clock that was set. */
 const LONGEST_MS = 31 * 24 * 60 * 60 * 1000;
 /** Sums of millions of these still fit into 64 bits. */

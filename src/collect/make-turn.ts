@@ -43,18 +43,21 @@ export function makeTurn(exchange: Exchange, context: MakeContext): Made {
   const { assembled, unfit } = fitTurn(readable ? assemble(exchange) : assembleUnread(exchange));
   const user = exchange.user === null ? null : hashedId(exchange.user, secret);
   const explicit = exchange.trajectory === null ? null : readableId(exchange.trajectory, secret);
-  const { trajectory, threadKey } = context.threader.place(
-    {
-      explicit,
-      agent: exchange.agent,
-      user,
-      messages: chatMessages(assembled),
-      choices: assembled.choices,
-      complete: assembled.status === 'ok',
-    },
-    context.now,
-    context.newId,
-  );
+  const { trajectory, threadKey } =
+    exchange.sibling === undefined
+      ? context.threader.place(
+          {
+            explicit,
+            agent: exchange.agent,
+            user,
+            messages: chatMessages(assembled),
+            choices: assembled.choices,
+            complete: assembled.status === 'ok',
+          },
+          context.now,
+          context.newId,
+        )
+      : notThreaded;
   const keys = exchange.keys.map((key) => readableId(key, secret));
   const place = { trajectory, threadKey, user, keys };
   if (!readable) return dropped(assembled, place, unfit, 'it holds too many values or names');
@@ -75,6 +78,9 @@ const dropped = (assembled: Assembled, place: Place, unfit: number, reason: stri
   contentDropped: true,
   unfit,
 });
+
+/** Nobody was shown a sibling's answer, so nobody goes on from it. */
+const notThreaded = { trajectory: '', threadKey: null };
 
 /** What is known without reading a byte of it. */
 function assembleUnread(exchange: Exchange): Assembled {

@@ -8,10 +8,10 @@
  * processors belong to answering.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Line } from '../store/line.ts';
 import { type Position, resumeAt, writeCursor } from './cursor.ts';
 import { createDelivery } from './deliver.ts';
 import type { Journal } from './journal.ts';
-import type { Line } from './line.ts';
 import { keepRejected } from './rejected.ts';
 import type { Sink } from './sink.ts';
 import { createUnread, type Damaged } from './unread.ts';

@@ -57,10 +57,8 @@ export async function keepThread(options: ThreadOptions): Promise<Thread> {
 
   function load(): void {
     if (closing || spare !== null) return;
-    const worker = new Worker(new URL('./recorder-boot.js', import.meta.url), {
-      workerData: options.data,
-      name: 'recorder',
-    });
+    const program = import.meta.url.endsWith('.ts') ? './recorder-boot.js' : './recorder-worker.js';
+    const worker = new Worker(new URL(program, import.meta.url), { workerData: options.data, name: 'recorder' });
     const held: Held = { worker, state: 'loading', unheard: 0 };
     spare = held;
     let failure: unknown = null;

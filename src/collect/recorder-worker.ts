@@ -6,11 +6,11 @@
  */
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
+import { encodeLine, readLine } from '../store/line.ts';
 import { type Exchange, exchangeBytes, unpackExchanges } from './exchange.ts';
 import { type Appended, type Journal, openJournal } from './journal.ts';
 import { scanRecords } from './journal-record.ts';
 import { packThreads, unpackThreads } from './known-threads.ts';
-import { encodeLine, readLine } from './line.ts';
 import { makeAttachment, makeSignal, makeTurn } from './make-turn.ts';
 import { startPump } from './pump.ts';
 import {
@@ -23,6 +23,7 @@ import {
   type WorkerData,
 } from './recorder.ts';
 import { openSegment } from './segments.ts';
+import { makeSibling, type SiblingOf } from './sibling.ts';
 import type { JournalEntry } from './signal.ts';
 import type { OpenSink, Sink } from './sink.ts';
 import { createThreader, type ThreadPoint } from './thread.ts';
@@ -55,8 +56,9 @@ const port = parentPort;
 if (port === null) throw new Error('recorder-worker.ts runs as a worker thread of recorder.ts, not by itself.');
 const post = (message: FromWorker) => port.postMessage(message);
 
+const loadSink = () => (options.sinkModule === null ? import('../store/sink.ts') : import(options.sinkModule));
 // One that cannot be loaded is tried again, and said, when it is opened.
-await import(options.sinkModule).catch(() => {});
+await loadSink().catch(() => {});
 warmUp();
 post({ kind: 'loaded' });
 const told = await new Promise<ToWorker>((resolve) => port.once('message', resolve));
@@ -169,8 +171,8 @@ function take(exchange: Exchange): void {
     if (made.tokensDropped) tokensDropped++;
     if (made.contentDropped) contentDropped++;
     unfit += made.unfit;
-    payload = encodeLine({ kind: 'turn', turn: made.turn });
-    point = pointOf(made.turn);
+    payload = encodeLine(entryOf(made.turn, exchange.sibling));
+    point = exchange.sibling === undefined ? pointOf(made.turn) : null; // no conversation goes on from a sibling
   } catch (error) {
     // No content in the message: it has not been redacted.
     problem(`Turn ${exchange.id} could not be recorded (${error instanceof Error ? error.name : 'unknown error'}).`);
@@ -178,6 +180,10 @@ function take(exchange: Exchange): void {
     return;
   }
   void append(payload).then((result) => finish(bytes, dropReason(result), point));
+}
+
+function entryOf(turn: Turn, of: SiblingOf | undefined): JournalEntry {
+  return of === undefined ? { kind: 'turn', turn } : { kind: 'sibling', sibling: makeSibling(turn, of) };
 }
 
 function finish(bytes: number, reason: DropReason | null, point: ThreadPoint | null): void {
@@ -220,7 +226,7 @@ async function signal(raw: SignalEntry): Promise<'journalled' | 'full' | 'failed
 }
 
 async function openSink(): Promise<Sink> {
-  const module = (await import(options.sinkModule)) as { openSink: OpenSink };
+  const module: { openSink: OpenSink } = await loadSink();
   const sink = await module.openSink({ home: options.home, databaseUrl: options.databaseUrl });
   try {
     const known = (await sink.threads?.(Date.now() - THREAD_MEMORY_MS)) ?? [];

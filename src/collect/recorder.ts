@@ -12,7 +12,7 @@ import { createKnownThreads } from './known-threads.ts';
 import { keepThread, type LostReason } from './recorder-thread.ts';
 import type { JournalEntry } from './signal.ts';
 
-export type SignalEntry = Exclude<JournalEntry, { kind: 'turn' }>;
+export type SignalEntry = Extract<JournalEntry, { kind: 'signal' | 'attachment' }>;
 /** `failed`: the disk did not take it, or the worker died first. */
 export type Signalled = 'journalled' | 'full' | 'failed';
 
@@ -71,7 +71,7 @@ export type RecorderOptions = {
   /** Most bytes of journal on disk. */
   readonly journalBytes?: number;
   readonly segmentBytes?: number;
-  /** URL of a module that exports `openSink` (sink.ts). */
+  /** URL of a module that exports `openSink` (sink.ts); store/sink.ts without it. */
   readonly sinkModule?: string;
   /** How long the worker may be without a word before it is replaced. */
   readonly hangMs?: number;
@@ -87,7 +87,7 @@ export type WorkerData = {
   readonly secret: string;
   readonly journalBytes: number | null;
   readonly segmentBytes: number | null;
-  readonly sinkModule: string;
+  readonly sinkModule: string | null;
 };
 export type ToWorker =
   /**
@@ -135,7 +135,7 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
     secret: options.secret,
     journalBytes: options.journalBytes ?? null,
     segmentBytes: options.segmentBytes ?? null,
-    sinkModule: options.sinkModule ?? new URL('../store/sink.ts', import.meta.url).href,
+    sinkModule: options.sinkModule ?? null,
   };
 
   let pending: Exchange[] = []; // not handed over yet

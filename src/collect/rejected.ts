@@ -5,7 +5,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Line } from './line.ts';
+import type { Line } from '../store/line.ts';
 
 /** All that is kept; what is refused beyond it is counted alone. */
 const MOST_BYTES = 256 * 1024 * 1024;

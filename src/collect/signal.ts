@@ -2,10 +2,8 @@
  * Evidence about a trajectory or a turn that comes from outside the call itself: a user's feedback now, a measured
  * production outcome perhaps days later, perhaps before the trajectory it is about has been recorded.
  */
-
-/** When the first thing that Pawl could be told of happened, and how far ahead of ours a sender's clock may be. */
-export const earliestTime = Date.UTC(2000, 0, 1);
-export const clockErrorMs = 24 * 3_600_000;
+import type { Sibling } from './sibling.ts';
+import type { Turn } from './turn.ts';
 
 export type SignalTarget =
   | { readonly kind: 'turn'; readonly id: string }
@@ -47,6 +45,7 @@ export type Attachment = {
 
 /** What the journal holds, in the order it was acknowledged. */
 export type JournalEntry =
-  | { readonly kind: 'turn'; readonly turn: import('./turn.ts').Turn }
+  | { readonly kind: 'turn'; readonly turn: Turn }
+  | { readonly kind: 'sibling'; readonly sibling: Sibling }
   | { readonly kind: 'signal'; readonly signal: Signal }
   | { readonly kind: 'attachment'; readonly attachment: Attachment };

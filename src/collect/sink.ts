@@ -2,7 +2,7 @@
  * Where the journal is emptied into: the database, seen from collect/. One implementation lives in store/; tests have
  * their own. A write is idempotent by the entries' ids, because after a crash the same entries come again.
  */
-import type { Line } from './line.ts';
+import type { Line } from '../store/line.ts';
 import type { ThreadPoint } from './thread.ts';
 
 export type SinkResult = {

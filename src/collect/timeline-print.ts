@@ -88,13 +88,29 @@ function argumentText(text: string, full: boolean): string {
   }
 }
 
-function messageLines(message: Message, options: PrintOptions): string[] {
+/** Other answers than the user's: present, but not part of what happened. */
+function siblingLines({ sibling, messages }: Step['siblings'][number], options: PrintOptions): string[] {
+  const { paint } = options;
+  const { temperature, topP, latencyMs, promptTokens, completionTokens } = sibling;
+  const facts = [
+    `temperature ${temperature}${topP === null ? '' : `, top_p ${topP}`}`,
+    duration(latencyMs),
+    tokens(promptTokens, completionTokens),
+  ];
+  const plainPaint = { ...options, paint: { ...paint, yellow: paint.dim, cyan: paint.dim } };
+  return [
+    ...block('sibling', facts.join(' · '), plainPaint, paint.dim),
+    ...messages.flatMap((message) => messageLines(message, plainPaint, paint.dim)),
+  ];
+}
+
+function messageLines(message: Message, options: PrintOptions, dress?: (line: string) => string): string[] {
   const { paint, full } = options;
   const out: string[] = [];
   if (message.reasoning !== '') append(out, block('thinking', message.reasoning, options, paint.dim));
   if (message.role === 'tool' || message.role === 'function')
     append(out, block('result', `${message.toolName ?? message.toolCallId ?? 'tool'} → ${message.text}`, options));
-  else if (message.text !== '') append(out, block(message.role, message.text, options));
+  else if (message.text !== '') append(out, block(message.role, message.text, options, dress));
   for (const call of message.toolCalls)
     append(out, block('call', `${call.name}(${argumentText(call.arguments, full)})`, options, paint.yellow));
   if (out.length === 0) append(out, block(message.role, '(empty)', options, paint.dim));
@@ -133,7 +149,11 @@ function pack(parts: readonly string[], columns: number): string[] {
 }
 
 /** What reading left out. */
-export type LeftOut = { readonly tooLarge: readonly string[]; readonly signalsCut: boolean };
+export type LeftOut = {
+  readonly tooLarge: readonly string[];
+  readonly signalsCut: boolean;
+  readonly siblingsCut?: boolean;
+};
 const nothingLeftOut: LeftOut = { tooLarge: [], signalsCut: false };
 
 function stepLines(step: Step, number: number, options: PrintOptions, tooLarge: boolean): string[] {
@@ -171,6 +191,7 @@ function stepLines(step: Step, number: number, options: PrintOptions, tooLarge: 
     );
   }
   for (const signal of step.signals) append(out, signalLines(signal, options));
+  for (const sibling of step.siblings) append(out, siblingLines(sibling, options));
   return out;
 }
 
@@ -208,5 +229,6 @@ export function timelineLines(
   if (timeline.signals.length > 0) out.push('', paint.bold('── signals'));
   for (const signal of timeline.signals) append(out, signalLines(signal, options));
   if (leftOut.signalsCut) out.push('', paint.dim('… more signals, keys or comments than are shown'));
+  if (leftOut.siblingsCut) out.push('', paint.dim('… more siblings than are shown'));
   return out;
 }

@@ -5,6 +5,7 @@
  * of old messages shows as itself, not as everything once more. Pure; recorded bodies are untrusted and only read.
  */
 import { chatMessages } from './chat-form.ts';
+import type { Sibling } from './sibling.ts';
 import type { Signal } from './signal.ts';
 import type { Choice, Turn } from './turn.ts';
 
@@ -30,6 +31,8 @@ export type Step = {
   readonly dropped: number;
   readonly answers: readonly { readonly choice: Choice; readonly message: Message }[];
   readonly signals: readonly Signal[];
+  /** Other answers to the same prompt, which nobody was shown. */
+  readonly siblings: readonly { readonly sibling: Sibling; readonly messages: readonly Message[] }[];
 };
 
 export type Timeline = {
@@ -109,7 +112,11 @@ const countOf = (messages: readonly Message[]): Map<string, number> => {
 };
 
 /** `turns` in the order they started. */
-export function timelineOf(turns: readonly Turn[], signals: readonly Signal[] = []): Timeline {
+export function timelineOf(
+  turns: readonly Turn[],
+  signals: readonly Signal[] = [],
+  siblings: ReadonlyMap<string, readonly Sibling[]> = new Map(),
+): Timeline {
   const toolNames = new Map<string, string>();
   const steps: Step[] = [];
   /** How often each thing was said in the one turn that said it most. Calls of several sub-agents may interleave. */
@@ -134,6 +141,10 @@ export function timelineOf(turns: readonly Turn[], signals: readonly Signal[] = 
       dropped: news.length < asked.length ? dropped : 0,
       answers,
       signals: signals.filter(({ target }) => target.kind === 'turn' && target.id === turn.id),
+      siblings: (siblings.get(turn.id) ?? []).map((sibling) => ({
+        sibling,
+        messages: sibling.choices.map(({ message }) => readMessage(message)),
+      })),
     });
     for (const [key, count] of countOf([...asked, ...answers.map(({ message }) => message)]))
       seen.set(key, Math.max(count, seen.get(key) ?? 0));

@@ -9,7 +9,7 @@
  */
 import { z } from 'zod';
 
-export const origins = ['production', 'shadow', 'simulation', 'evaluation', 'judge'] as const;
+export const origins = ['production', 'exploration', 'shadow', 'simulation', 'evaluation', 'judge'] as const;
 export type Origin = (typeof origins)[number];
 
 /** `unknown`: no user id, or nobody ever said. Only `given` may become training data. */

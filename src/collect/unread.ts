@@ -3,10 +3,11 @@
  * from disk, so that memory stays bounded however long the database is away. Segments are told apart by their place in
  * the journal's list, never by comparing numbers.
  */
+
+import { type Line, readLine } from '../store/line.ts';
 import type { Position } from './cursor.ts';
 import type { Journal } from './journal.ts';
 import { type Scan, scanRecords } from './journal-record.ts';
-import { type Line, readLine } from './line.ts';
 import { openSegment } from './segments.ts';
 
 export type Damaged = { readonly segment: number; readonly offset: number; readonly bytes: number };

@@ -2,8 +2,9 @@
  * Makes a turn of an invented exchange and throws it away. The first turn of a thread takes a hundred times as long as the next
  * (patterns are compiled, code is read for the first time), and a thread that takes another's place has exchanges waiting.
  */
+
+import { encodeLine } from '../store/line.ts';
 import type { Exchange } from './exchange.ts';
-import { encodeLine } from './line.ts';
 import { makeTurn } from './make-turn.ts';
 import { createThreader } from './thread.ts';
 

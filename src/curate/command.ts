@@ -1,16 +1,20 @@
-/** `pawl curate run` and `pawl datasets list|show`: choosing what to learn from, and seeing what was left out and why. */
-import { Command } from 'commander';
+/** `pawl curate run` and `pawl datasets list|show|diff|export`: choosing what to learn from, seeing what was left out and why. */
+import { Command, Option } from 'commander';
 import { clock } from '../collect/timeline-print.ts';
 import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { agentOf } from '../config.ts';
 import { RequestError } from '../errors.ts';
-import { defaultReward } from '../score/default-reward.ts';
 import { scoreWindow } from '../score/run.ts';
 import { listDatasets, readDataset } from '../store/datasets.ts';
-import { type Column, type Terminal, table } from '../terminal.ts';
-import type { Dataset } from './dataset.ts';
-import { datasetFile } from './files.ts';
+import type { Store } from '../store/postgres.ts';
+import { type Column, sayProgress, type Terminal, table } from '../terminal.ts';
+import type { Dataset, DatasetDraft } from './dataset.ts';
+import { contentsOf, type DatasetDiff, diffDatasets } from './diff.ts';
+import { type ExportFormat, exportFormats } from './export.ts';
+import { exportLines, exportToFile } from './export-run.ts';
+import { datasetFile, readLines } from './files.ts';
 import type { FunnelStep } from './funnel.ts';
-import { curateWindow } from './run.ts';
+import { curateWindow, previewWindow } from './run.ts';
 
 const funnelColumns: readonly Column[] = [
   { title: 'GATE' },
@@ -35,12 +39,32 @@ export const funnelRows = (funnel: readonly FunnelStep[]): string[][] =>
       .join(', '),
   ]);
 
-export function datasetLines(dataset: Dataset, terminal: Pick<Terminal, 'columns' | 'paint'>): string[] {
+const pairCount = ({ rows, sources }: Dataset['pairs']): string =>
+  `${count(rows)} pairs${
+    rows === 0
+      ? ''
+      : ` (${Object.entries(sources)
+          .map(([source, n]) => `${source} ${count(n)}`)
+          .join(', ')})`
+  }`;
+
+export function datasetLines(
+  dataset: DatasetDraft & { readonly id?: string },
+  terminal: Pick<Terminal, 'columns' | 'paint'>,
+): string[] {
   const types = Object.entries(dataset.taskTypes).map(([type, rows]) => `${type} ${count(rows)}`);
   const settings = Object.entries(dataset.settings).map(([name, value]) => `${name} ${value}`);
+  const { pairs } = dataset;
+  const made = dataset.id === undefined ? 'not made' : `made ${clock(new Date(dataset.createdAt))}`;
   return [
-    `${terminal.paint.bold(dataset.id)}  ${count(dataset.rows)} conversations, made ${clock(new Date(dataset.createdAt))}`,
+    `${terminal.paint.bold(dataset.id ?? dataset.agent)}  ${count(dataset.rows)} conversations, ${pairCount(pairs)}, ${made}`,
     ...table(funnelColumns, funnelRows(dataset.funnel), terminal),
+    ...((pairs.funnel[0]?.entered ?? 0) === 0
+      ? []
+      : [
+          'Votes, corrections and explored answers, for pairs:',
+          ...table(funnelColumns, funnelRows(pairs.funnel), terminal),
+        ]),
     ...(types.length > 0 ? [`Task types: ${types.join(', ')}`] : []),
     terminal.paint.dim(`From ${clock(new Date(dataset.since))} to ${clock(new Date(dataset.until))}`),
     terminal.paint.dim(`Settings: ${settings.join(', ')}, seed ${dataset.seed}; reward spec ${dataset.spec}`),
@@ -53,29 +77,43 @@ type RunOptions = CommonOptions & {
   readonly since?: Date;
   readonly until?: Date;
   readonly seed: number;
+  readonly dryRun?: boolean;
 };
 
 const run = withConfigOption(new Command('run'))
   .description('Score a window and make a dataset of what passes the gates. The same selection is not made twice.')
-  .option('--agent <name>', 'whose (default: the agent of the settings)')
+  .option('--agent <name>', 'whose (default: the first of the settings)')
   .option('--since <time>', 'started after: 2h, 3d, or 2026-01-31 (default: 7d)', (text: string) => parseMoment(text))
   .option('--until <time>', 'started before (default: now)', (text: string) => parseMoment(text))
   .option('--seed <n>', 'draws among equals', wholeNumber(0, 2 ** 31 - 1), 0)
+  .option('--dry-run', 'only show what would be chosen')
   .option('--json', 'the dataset as one JSON object')
   .addHelpText('after', '\nExample:\n  pawl curate run --since 7d')
   .action((options: RunOptions) =>
     withHome(options, 'existing', async ({ store, config, terminal }) => {
       const now = new Date();
+      const { name: agent, reward: spec, curate: settings } = agentOf(config, options.agent);
       const { since = parseMoment('7d'), until = now, seed } = options;
-      const window = { agent: options.agent ?? config.agent, spec: defaultReward, since, until, now };
-      await scoreWindow(store, window);
-      const dataset = await curateWindow(store, config.home, { ...window, seed, refuseEmpty: true });
+      const progress = sayProgress();
+      const window = { agent, spec, since, until, now };
+      await scoreWindow(store, {
+        ...window,
+        origin: settings.on,
+        onProgress: ({ trajectories }) => progress(() => `Scoring: ${trajectories} conversations so far …`),
+      });
+      const select = {
+        ...{ ...window, settings, seed, refuseEmpty: true },
+        onProgress: (looked: number) => progress(() => `Choosing: ${looked} conversations looked at so far …`),
+      };
+      const dataset = options.dryRun
+        ? await previewWindow(store, config.home, select)
+        : await curateWindow(store, config.home, select);
       if (options.json) {
         terminal.write(JSON.stringify(dataset));
         return;
       }
       for (const line of datasetLines(dataset, terminal)) terminal.write(line);
-      if (dataset.createdAt !== now.getTime())
+      if ('id' in dataset && dataset.createdAt !== now.getTime())
         terminal.write(`Nothing has changed since ${dataset.id} was made, so no new version was needed.`);
     }),
   );
@@ -91,6 +129,7 @@ const listColumns: readonly Column[] = [
   { title: 'MADE' },
   { title: 'CAME', right: true },
   { title: 'ROWS', right: true },
+  { title: 'PAIRS', right: true },
   { title: 'REWARD', shrinkTo: 6 },
   { title: 'SHA-256', shrinkTo: 8 },
 ];
@@ -113,11 +152,12 @@ const list = withConfigOption(new Command('list'))
         terminal.write('There is no dataset yet. `pawl curate run` makes one.');
         return;
       }
-      const rows = datasets.map(({ id, createdAt, funnel, rows: kept, spec, hash }) => [
+      const rows = datasets.map(({ id, createdAt, funnel, rows: kept, pairs, spec, hash }) => [
         id,
         clock(new Date(createdAt)),
         count(funnel[0]?.entered ?? 0),
         count(kept),
+        count(pairs.rows),
         spec,
         hash.slice(0, 16),
       ]);
@@ -125,15 +165,20 @@ const list = withConfigOption(new Command('list'))
     }),
   );
 
+async function needDataset(store: Store, id: string): Promise<Dataset> {
+  const dataset = await readDataset(store, { id });
+  if (dataset === null)
+    throw new RequestError(404, 'not_found', `There is no dataset ${id}. \`pawl datasets list\` shows them.`);
+  return dataset;
+}
+
 const show = withConfigOption(new Command('show'))
   .description('Show one dataset: what came in, what was left out at which gate, and why.')
   .argument('<id>', 'id of the dataset, such as support-desk-v3')
   .option('--json', 'everything as one JSON object')
   .action((id: string, options: CommonOptions) =>
     withHome(options, 'existing', async ({ store, config, terminal }) => {
-      const dataset = await readDataset(store, { id });
-      if (dataset === null)
-        throw new RequestError(404, 'not_found', `There is no dataset ${id}. \`pawl datasets list\` shows them.`);
+      const dataset = await needDataset(store, id);
       if (options.json) {
         terminal.write(JSON.stringify(dataset, null, 2));
         return;
@@ -143,9 +188,109 @@ const show = withConfigOption(new Command('show'))
     }),
   );
 
+export function diffLines(diff: DatasetDiff, terminal: Pick<Terminal, 'columns' | 'paint'>): string[] {
+  const [first, second] = diff.datasets;
+  const only = (keys: readonly string[]) => keys.map((key) => key.slice(key.indexOf(' ') + 1));
+  const some = (title: string, keys: readonly string[]) =>
+    keys.length === 0 ? [] : [`${title}: ${only(keys).slice(0, 20).join(', ')}${keys.length > 20 ? ', …' : ''}`];
+  const { rows, pairs } = diff;
+  const numbers = (value: number | null) => (value === null ? '–' : count(value));
+  return [
+    ...table(
+      [{ title: '' }, ...[first, second, 'IN BOTH'].map((title) => ({ title, right: true, shrinkTo: 8 }))],
+      [
+        [
+          'only in',
+          count(rows.onlyFirst.length),
+          count(rows.onlySecond.length),
+          count(rows.same + rows.changed.length),
+        ],
+        ...Object.entries(diff.taskTypes).map(([type, n]) => [
+          `  ${type}`,
+          count(n.onlyFirst),
+          count(n.onlySecond),
+          count(n.both),
+        ]),
+        ['pairs', count(pairs.onlyFirst), count(pairs.onlySecond), count(pairs.same)],
+      ],
+      terminal,
+    ),
+    ...some(`Only in ${first}`, rows.onlyFirst),
+    ...some(`Only in ${second}`, rows.onlySecond),
+    ...some('In both, but not the same', rows.changed),
+    ...table(
+      [
+        { title: 'GATE' },
+        { title: `CAME ${first}`, right: true, shrinkTo: 8 },
+        { title: `CAME ${second}`, right: true, shrinkTo: 8 },
+        { title: `PASSED ${first}`, right: true, shrinkTo: 8 },
+        { title: `PASSED ${second}`, right: true, shrinkTo: 8 },
+      ],
+      diff.funnel.map(({ gate, entered, passed }) => [gate, ...[...entered, ...passed].map(numbers)]),
+      terminal,
+    ),
+    ...Object.entries(diff.settings).map(([name, [a, b]]) => `${name}: ${a} in ${first}, ${b} in ${second}`),
+  ];
+}
+
+const diff = withConfigOption(new Command('diff'))
+  .description('Show what two datasets do not share: conversations, pairs, settings, what came to each gate.')
+  .argument('<first>', 'id of a dataset')
+  .argument('<second>', 'id of another')
+  .option('--json', 'everything as one JSON object')
+  .addHelpText('after', '\nExample:\n  pawl datasets diff support-desk-v1 support-desk-v2')
+  .action((first: string, second: string, options: CommonOptions) =>
+    withHome(options, 'existing', async ({ store, config, terminal }) => {
+      const [a, b] = [await needDataset(store, first), await needDataset(store, second)];
+      const inA = await contentsOf(readLines(config.home, a));
+      const found = diffDatasets(a, b, inA, await contentsOf(readLines(config.home, b)));
+      if (options.json) terminal.write(JSON.stringify(found));
+      else for (const line of diffLines(found, terminal)) terminal.write(line);
+    }),
+  );
+
+type ExportOptions = CommonOptions & { readonly format: ExportFormat; readonly out: string; readonly force?: boolean };
+
+const exportTo = withConfigOption(new Command('export'))
+  .description('Write a dataset in the format of another trainer, without what users have withdrawn since.')
+  .argument('<id>', 'id of the dataset, such as support-desk-v3')
+  .addOption(
+    new Option('--format <format>', 'TRL’s conversational types, or OpenAI’s')
+      .choices(exportFormats)
+      .makeOptionMandatory(),
+  )
+  .requiredOption('--out <file>', 'JSONL file to write; it appears whole or not at all')
+  .option('--force', 'write over a file that is there')
+  .option('--json', 'what was written and left out as one JSON object')
+  .addHelpText('after', '\nExample:\n  pawl datasets export support-desk-v3 --format trl-sft --out sft.jsonl')
+  .action((id: string, options: ExportOptions) =>
+    withHome(options, 'existing', async ({ store, config, terminal, onInterrupt }) => {
+      const dataset = await needDataset(store, id);
+      const { format, out, force = false } = options;
+      const stop = new AbortController();
+      onInterrupt(async () => stop.abort(new Error(`Stopped; ${out} was not written.`)));
+      const progress = sayProgress();
+      const { rows, left, thoughtsLost } = await exportToFile(exportLines(store, config.home, dataset, format), out, {
+        force,
+        signal: stop.signal,
+        onRow: (written) => progress(() => `${written} lines so far …`),
+      });
+      if (options.json) {
+        terminal.write(JSON.stringify({ dataset: id, format, out, rows, left, thoughtsLost }));
+        return;
+      }
+      terminal.write(`${count(rows)} lines of ${format} from ${id} in ${out}.`);
+      for (const [reason, n] of Object.entries(left)) terminal.write(`Left out: ${count(n)}, ${reason}.`);
+      if (thoughtsLost > 0)
+        terminal.write(`Without the reasoning of ${count(thoughtsLost)} answers: ${format} has no key for it.`);
+    }),
+  );
+
 export const datasetsCommand = (): Command =>
   new Command('datasets')
     .description('Look at what was chosen to learn from.')
     .addCommand(list)
     .addCommand(show)
+    .addCommand(diff)
+    .addCommand(exportTo)
     .addHelpText('after', '\nExample:\n  pawl datasets show support-desk-v1');

@@ -1,20 +1,34 @@
 /**
- * The rows of a dataset that may still be learned from. A dataset is never changed, but consent may have been withdrawn since
- * it was made; whoever trains reads it through here. Fails closed: a conversation that is no longer there is left out.
+ * What of a dataset may still be learned from. A dataset is never changed, but consent may have been withdrawn since it was
+ * made; whoever trains reads it through here. Fails closed: a conversation or a correction that is no longer there is left out,
+ * and a pair goes with either of its sides.
  */
 import { readStandingsIn } from '../store/consents.ts';
+import { readCorrectors } from '../store/corrections.ts';
 import type { Store } from '../store/postgres.ts';
 import type { Dataset } from './dataset.ts';
-import { readRows } from './files.ts';
+import { type Line, readLines } from './files.ts';
 import { lapsed } from './gates.ts';
-import type { Row } from './row.ts';
+import type { PairSide } from './pair.ts';
 
-export async function* consentedRows(
+export async function* consentedLines(
   store: Store,
   home: string,
-  dataset: Pick<Dataset, 'id' | 'hash' | 'settings'>,
-): AsyncGenerator<Row> {
+  dataset: Pick<Dataset, 'id' | 'agent' | 'hash' | 'settings'>,
+): AsyncGenerator<Line> {
+  const { on } = dataset.settings;
   const standings = await readStandingsIn(store, dataset.id);
-  for await (const row of readRows(home, dataset))
-    if (lapsed(standings.get(`${row.day} ${row.trajectory}`), dataset.settings.on) === null) yield row;
+  const stands = (day: string, trajectory: string) => lapsed(standings.get(`${day} ${trajectory}`), on) === null;
+  const sideStands = async ({ from }: PairSide): Promise<boolean> => {
+    if ('trajectory' in from) return stands(from.day, from.trajectory);
+    const by = (await readCorrectors(store, dataset.agent, [from.identity])).get(from.signal);
+    return by !== undefined && lapsed(by, on) === null;
+  };
+  for await (const line of readLines(home, dataset)) {
+    if (line.kind === 'row' ? stands(line.row.day, line.row.trajectory) : await bothStand(line.pair)) yield line;
+  }
+
+  async function bothStand({ chosen, rejected }: { readonly chosen: PairSide; readonly rejected: PairSide }) {
+    return (await sideStands(chosen)) && (await sideStands(rejected));
+  }
 }

@@ -1,5 +1,5 @@
 /**
- * The rows of a dataset on disk: `<home>/datasets/<id>.jsonl`, one row per line, readable by its owner only. A file is
+ * A dataset on disk: `<home>/datasets/<id>.jsonl`, a row per line, then `{"pair": …}` per line, readable by its owner only. A file is
  * written aside, flushed, and renamed into place, so that a name always means whole content; reading checks the hash
  * first, so that nobody trains on a file somebody has touched.
  */
@@ -8,7 +8,9 @@ import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { z } from 'zod';
 import type { Dataset } from './dataset.ts';
+import { type PairRow, pair as pairSchema } from './pair.ts';
 import { type Row, row as rowSchema } from './row.ts';
 
 const folderOf = (home: string): string => join(home, 'datasets');
@@ -119,24 +121,32 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Every row, in order, after the whole file has been checked against the dataset's hash. */
-export async function* readRows(home: string, dataset: Pick<Dataset, 'id' | 'hash'>): AsyncGenerator<Row> {
+export type Line = { readonly kind: 'row'; readonly row: Row } | { readonly kind: 'pair'; readonly pair: PairRow };
+
+export const pairText = (pair: PairRow): string => JSON.stringify({ pair });
+
+const line = z.union([
+  rowSchema.transform((row): Line => ({ kind: 'row', row })),
+  z.strictObject({ pair: pairSchema }).transform(({ pair }): Line => ({ kind: 'pair', pair })),
+]);
+
+/** All of it, in order, after the whole file has been checked against the dataset's hash. */
+export async function* readLines(home: string, dataset: Pick<Dataset, 'id' | 'hash'>): AsyncGenerator<Line> {
   const path = datasetFile(home, dataset.id);
   const digest = createHash('sha256');
   try {
     for await (const chunk of createReadStream(path)) digest.update(chunk as Buffer);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    throw new Error(
-      `The rows of dataset ${dataset.id} are not at ${path}. Put the file back from a backup, or curate again.`,
-      { cause: error },
-    );
+    throw new Error(`Dataset ${dataset.id} is not at ${path}. Put the file back from a backup, or curate again.`, {
+      cause: error,
+    });
   }
   const hash = digest.digest('hex');
   if (hash !== dataset.hash)
     throw new Error(
       `${path} is not what dataset ${dataset.id} was made of: its SHA-256 is ${hash}, not ${dataset.hash}. Put the original back from a backup, or curate again.`,
     );
-  for await (const line of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY }))
-    yield rowSchema.parse(JSON.parse(line));
+  for await (const text of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY }))
+    yield line.parse(JSON.parse(text));
 }

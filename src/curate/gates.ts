@@ -13,7 +13,7 @@ import type { Turn } from '../collect/turn.ts';
 import type { Score } from '../score/score.ts';
 import type { Standing } from '../store/consents.ts';
 import type { Settings } from './dataset.ts';
-import type { Made } from './row.ts';
+import type { Made, Thread } from './row.ts';
 
 export type Seen = {
   readonly trajectory: Trajectory;
@@ -39,7 +39,7 @@ const origin: Gate<Seen> = {
 };
 
 /** Given by everybody in it when they spoke, and given now, without a withdrawal in between. */
-const consent: Gate<Seen> = {
+export const consent: Gate<Seen> = {
   name: 'consent',
   reason: ({ trajectory, standing }, { on }) => {
     if (!mayTrain(trajectory, on)) {
@@ -105,21 +105,29 @@ const complete: Gate<Whole> = {
 /** Redaction ran before anything was written. If it finds something now, its rules have grown, and the row stays out. */
 const redaction: Gate<Whole> = {
   name: 'redaction',
-  reason: ({ made }) => {
-    if (made.kind === 'refused') return made.reason;
-    const counts: Counts = {};
-    const { taskType, threads } = made.row;
-    // What people and the model wrote; ids and token ids are ours.
-    try {
-      redact([taskType, threads.map(({ messages, tools }) => ({ messages, tools }))], counts);
-    } catch (error) {
-      if (error instanceof TooMuchWork) return 'too large to check';
-      throw error;
-    }
-    const kinds = Object.keys(counts).sort();
-    return kinds.length === 0 ? null : `still holds ${kinds.join(' and ')}`;
-  },
+  reason: ({ made }) =>
+    made.kind === 'refused' ? made.reason : stillHolds([made.row.taskType, made.row.threads.map(wordsOf)]),
 };
+
+/** Why these words stay out: what today's redaction finds in them. */
+export function stillHolds(words: unknown): string | null {
+  const counts: Counts = {};
+  try {
+    redact(words, counts);
+  } catch (error) {
+    if (error instanceof TooMuchWork) return 'too large to check';
+    throw error;
+  }
+  const kinds = Object.keys(counts).sort();
+  return kinds.length === 0 ? null : `still holds ${kinds.join(' and ')}`;
+}
+
+/** What people and the model wrote; ids and token ids are ours. */
+const wordsOf = ({ messages, tools, answers }: Thread) => ({
+  messages,
+  tools,
+  reasoning: answers.map(({ reasoning }) => reasoning),
+});
 
 export const seenGates: readonly Gate<Seen>[] = [origin, consent, score];
 export const sizedGates: readonly Gate<Sized>[] = [size];
@@ -157,7 +165,7 @@ function ranked<T extends Passed>(all: readonly T[], seed: number): T[] {
 }
 
 /** Of conversations that say the same, the best is kept. */
-const duplicates: SetGate = {
+export const duplicates: SetGate = {
   name: 'duplicates',
   select: (all, _settings, seed) => {
     const known = new Set<string>();
@@ -190,7 +198,7 @@ export function userLimit(rowsPerUser: readonly number[], share: number): number
   return fits;
 }
 
-const userShare: SetGate = {
+export const userShare: SetGate = {
   name: 'user share',
   select: (all, { maxUserShare }, seed) => {
     const rows = new Map<string, number>();

@@ -7,7 +7,7 @@ const wayOut: Readonly<Record<string, string>> = {
   consent: 'Only conversations of users who had agreed before are learned from: `pawl consent give USER`.',
   'consent/given afterwards':
     'Consent counts from the moment it is given; what these users say from now on can be learned from.',
-  score: 'Send outcomes or feedback (`/v1/outcomes`, `/v1/feedback`); `pawl score list` shows what was measured.',
+  score: 'Send outcomes or feedback (`/v1/outcomes`, `/v1/feedback`); `pawl score show ID` says what was measured.',
   errors: '`pawl trajectories list --errors` shows them.',
   origin: 'Only what users did is learned from; the key decides what traffic is (`pawl keys list`).',
 };

@@ -1,5 +1,5 @@
 /**
- * The examples of a dataset by its id, for whoever trains: the record from the database, the rows from this home. Also the
+ * The examples and pairs of a dataset by its id, for whoever trains: the record from the database, the rows from this home. Also the
  * dataset that a file is: never the rows of the file itself, because whether their users still agree stands in the database.
  */
 import { createHash } from 'node:crypto';
@@ -8,21 +8,34 @@ import { createInterface } from 'node:readline';
 import { ConfigError } from '../errors.ts';
 import { readDataset } from '../store/datasets.ts';
 import type { Store } from '../store/postgres.ts';
-import { consentedRows } from './consented.ts';
-import { type CuratedExample, examplesOf } from './examples.ts';
+import { consentedLines } from './consented.ts';
+import { type CuratedExample, type CuratedPair, examplesOf, pairOf } from './examples.ts';
 
-export type DatasetReader = (id: string) => AsyncGenerator<CuratedExample>;
+export type DatasetReader = {
+  examples(id: string): AsyncGenerator<CuratedExample>;
+  pairs(id: string): AsyncGenerator<CuratedPair>;
+};
 
-export const datasetReader = (store: Store, home: string): DatasetReader =>
-  async function* (id) {
+export function datasetReader(store: Store, home: string): DatasetReader {
+  async function* linesOf(id: string) {
     const dataset = await readDataset(store, { id });
-    if (dataset === null) throw new Error(`There is no dataset ${id}; \`pawl datasets list\` shows those that exist.`);
-    for await (const row of consentedRows(store, home, dataset)) yield* examplesOf(row, dataset.seed);
+    if (dataset === null)
+      throw new ConfigError(`There is no dataset ${id}; \`pawl datasets list\` shows those that exist.`);
+    for await (const line of consentedLines(store, home, dataset)) yield { line, seed: dataset.seed };
+  }
+  return {
+    async *examples(id) {
+      for await (const { line, seed } of linesOf(id)) if (line.kind === 'row') yield* examplesOf(line.row, seed);
+    },
+    async *pairs(id) {
+      for await (const { line, seed } of linesOf(id)) if (line.kind === 'pair') yield pairOf(line.pair, seed);
+    },
   };
+}
 
 /** The id of the dataset whose file this is, wherever it lies; null: it is no dataset's file. */
 export async function datasetOfFile(store: Store, path: string): Promise<string | null> {
-  if (!(await beginsWithRow(path))) return null;
+  if (!(await beginsWithLine(path))) return null;
   const digest = createHash('sha256');
   for await (const chunk of createReadStream(path)) digest.update(chunk as Buffer);
   const dataset = await readDataset(store, { hash: digest.digest('hex') });
@@ -33,11 +46,14 @@ export async function datasetOfFile(store: Store, path: string): Promise<string 
   return dataset.id;
 }
 
-async function beginsWithRow(path: string): Promise<boolean> {
+const isDatasetLine = (line: { threads?: unknown; pair?: unknown } | null): boolean =>
+  Array.isArray(line?.threads) || typeof line?.pair === 'object';
+
+async function beginsWithLine(path: string): Promise<boolean> {
   const input = createReadStream(path);
   try {
     for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY }))
-      return Array.isArray((JSON.parse(line) as { threads?: unknown } | null)?.threads);
+      return isDatasetLine(JSON.parse(line));
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
   } finally {

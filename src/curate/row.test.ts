@@ -63,6 +63,35 @@ describe('a row', () => {
     expect(examplesOf(rowOf([exact[0]!, turns[1]!]), 1)[0]!.exact).toBeNull();
   });
 
+  test('keeps what the model thought, and shows it to later answers only where the agent sent it back', () => {
+    const thinking = turns.map((one, k) => ({
+      ...one,
+      choices: [{ ...one.choices[0]!, message: { ...one.choices[0]!.message, reasoning_content: `Thought ${k}` } }],
+    }));
+    const dropped = rowOf(thinking).threads[0]!;
+    expect(dropped.answers.map(({ at, reasoning }) => [at, reasoning])).toEqual([
+      [1, 'Thought 0'],
+      [3, 'Thought 1'],
+    ]);
+    expect(JSON.stringify(dropped.messages)).not.toContain('Thought');
+    const [first, second] = thinking as [(typeof thinking)[0], (typeof thinking)[0]];
+    const messages = (second.request.messages as Record<string, unknown>[]).map((one) =>
+      one.role === 'assistant' ? { ...one, reasoning: 'Thought 0' } : one,
+    );
+    const sent = rowOf([first, { ...second, request: { ...second.request, messages } }]).threads[0]!;
+    expect(sent.messages[1]).toMatchObject({ role: 'assistant', reasoning_content: 'Thought 0' });
+    expect(sent.messages[3]).toEqual({ role: 'assistant', content: 'It was sent.' });
+    const masked = rowOf([
+      {
+        ...second,
+        choices: [
+          { ...second.choices[0]!, message: { role: 'assistant', content: 'Ok', thinking: 'Write to [email]' } },
+        ],
+      },
+    ]);
+    expect(examplesOf(masked, 1)[0]!.answers[0]!.reasoning).toMatch(/^Write to .+@example\./);
+  });
+
   test('begins another thread where the agent forgot or changed what was said', () => {
     const summary = turn({
       startedAt: noon + 5000,

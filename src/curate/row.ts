@@ -19,19 +19,22 @@ const toolCall = z.strictObject({
   type: z.literal('function'),
   function: z.strictObject({ name: z.string(), arguments: z.string() }),
 });
-const message = z.discriminatedUnion('role', [
+export const assistantMessage = z.strictObject({
+  role: z.literal('assistant'),
+  content: z.string().nullable(),
+  tool_calls: z.array(toolCall).exactOptional(),
+  /** Of an earlier answer, where the agent sends it back: then the model saw it. */
+  reasoning_content: z.string().exactOptional(),
+});
+export const message = z.discriminatedUnion('role', [
   z.strictObject({ role: z.literal('system'), content: z.string() }),
   z.strictObject({ role: z.literal('user'), content: z.string() }),
-  z.strictObject({
-    role: z.literal('assistant'),
-    content: z.string().nullable(),
-    tool_calls: z.array(toolCall).exactOptional(),
-  }),
+  assistantMessage,
   z.strictObject({ role: z.literal('tool'), tool_call_id: z.string(), content: z.string() }),
 ]);
 export type RowMessage = z.infer<typeof message>;
 
-const rowTool = z.strictObject({
+export const rowTool = z.strictObject({
   type: z.literal('function'),
   function: z.strictObject({
     name: z.string(),
@@ -49,6 +52,8 @@ const answer = z.strictObject({
   /** What the turn alone was worth; null: nobody could tell. */
   score: z.number().min(0).max(1).nullable(),
   release: z.string(),
+  /** What the model thought before it wrote the message, where the server said so. */
+  reasoning: z.string().exactOptional(),
   /** As the server tokenised and sampled them. Only the model that wrote them may learn from them as they are. */
   exact: z
     .strictObject({
@@ -77,8 +82,9 @@ export const row = z.strictObject({
 });
 export type Row = z.infer<typeof row>;
 
-export type Made = { readonly kind: 'row'; readonly row: Row } | { readonly kind: 'refused'; readonly reason: string };
-const refused = (reason: string): Made => ({ kind: 'refused', reason });
+export type Refused = { readonly kind: 'refused'; readonly reason: string };
+export type Made = { readonly kind: 'row'; readonly row: Row } | Refused;
+const refused = (reason: string): Refused => ({ kind: 'refused', reason });
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
@@ -90,6 +96,10 @@ function textOf(content: unknown): string | undefined {
   const texts = content.map((part) => (isObject(part) && part.type === 'text' ? part.text : part));
   return texts.every((text) => typeof text === 'string') ? texts.join('') : undefined;
 }
+
+/** Servers have three names for it. */
+const reasoningOf = (message: JsonObject): string =>
+  textOf(message.reasoning_content ?? message.reasoning ?? message.thinking) ?? '';
 
 function messageOf(value: unknown): RowMessage | null {
   if (!isObject(value)) return null;
@@ -116,10 +126,12 @@ function messageOf(value: unknown): RowMessage | null {
           type,
           function: { name, arguments: args },
         }));
+      const reasoning = reasoningOf(value);
       return {
         role: 'assistant',
         content: content === '' && parsed.length > 0 ? null : content,
         ...(parsed.length > 0 && { tool_calls: parsed }),
+        ...(reasoning !== '' && { reasoning_content: reasoning }),
       };
     }
     default:
@@ -151,7 +163,7 @@ function exactOf(turn: Turn): RowAnswer['exact'] {
 }
 
 /** The agent may say what kind of task this is, in the request's own `metadata.task_type`. */
-function taskTypeOf(turns: readonly Turn[]): string | null {
+export function taskTypeOf(turns: readonly Turn[]): string | null {
   for (const { request } of turns) {
     const type = isObject(request.metadata) ? request.metadata.task_type : undefined;
     if (typeof type === 'string' && /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(type)) return type;
@@ -159,7 +171,44 @@ function taskTypeOf(turns: readonly Turn[]): string | null {
   return null;
 }
 
-type Growing = { messages: RowMessage[]; said: string[]; tools: RowTool[]; toolsText: string; answers: RowAnswer[] };
+export type AssistantMessage = z.infer<typeof assistantMessage>;
+
+/** One turn as words: what the model was given, and what it said to that. */
+export type Asked = {
+  readonly prompt: readonly RowMessage[];
+  readonly tools: readonly RowTool[];
+  /** Without its reasoning. */
+  readonly answer: AssistantMessage;
+  readonly reasoning: string;
+  /** Prompt and answer, message by message, as strings that are equal where a client would call them the same. */
+  readonly said: readonly string[];
+};
+
+export function askedOf(turn: Turn): { readonly kind: 'asked'; readonly asked: Asked } | Refused {
+  const given = turn.request.messages;
+  if (turn.endpoint !== 'chat' || !Array.isArray(given) || given.length === 0) return refused('not a chat');
+  const choice = turn.choices[0];
+  if (choice === undefined) return refused('a turn without an answer');
+  const prompt = given.map(messageOf);
+  const answered = messageOf(choice.message);
+  const tools = toolsOf(turn);
+  if (tools === null || answered === null || !prompt.every((one) => one !== null))
+    return refused('holds more than text and tool calls');
+  if (answered.role !== 'assistant') return refused('an answer that is no assistant’s');
+  const { reasoning_content: reasoning = '', ...answer } = answered;
+  return {
+    kind: 'asked',
+    asked: { prompt, tools, answer, reasoning, said: [...given, choice.message].map(normalise) },
+  };
+}
+
+type Growing = {
+  messages: RowMessage[];
+  said: readonly string[];
+  tools: readonly RowTool[];
+  toolsText: string;
+  answers: RowAnswer[];
+};
 
 /** `turns` in order of their start. Turns that are no chat (embeddings) are no part of the conversation. */
 export function makeRow(turns: readonly Turn[], score: Score & { readonly total: number }): Made {
@@ -167,32 +216,33 @@ export function makeRow(turns: readonly Turn[], score: Score & { readonly total:
   const threads: Growing[] = [];
   for (const turn of turns) {
     if (turn.endpoint === 'embeddings') continue;
-    const given = turn.request.messages;
-    if (turn.endpoint !== 'chat' || !Array.isArray(given) || given.length === 0) return refused('not a chat');
-    const choice = turn.choices[0];
-    if (choice === undefined) return refused('a turn without an answer');
-    const raw = [...given, choice.message];
-    const messages = raw.map(messageOf);
-    const tools = toolsOf(turn);
-    if (tools === null || !messages.every((one) => one !== null)) return refused('holds more than text and tool calls');
-    if (messages.at(-1)!.role !== 'assistant') return refused('an answer that is no assistant’s');
-    const said = raw.map(normalise);
+    const made = askedOf(turn);
+    if (made.kind === 'refused') return made;
+    const { prompt, tools, answer: said, reasoning, said: texts } = made.asked;
     const toolsText = JSON.stringify(tools);
     const continued = threads
-      .filter((one) => one.toolsText === toolsText && one.said.length < said.length)
-      .filter((one) => one.said.every((text, i) => text === said[i]))
+      .filter((one) => one.toolsText === toolsText && one.said.length < texts.length)
+      .filter((one) => one.said.every((text, i) => text === texts[i]))
       .sort((a, b) => b.said.length - a.said.length)[0];
     const into = continued ?? { messages: [], said: [], tools, toolsText, answers: [] };
     if (continued === undefined) threads.push(into);
-    // What was recorded first stands: clients send it back trimmed or re-serialised.
-    for (const one of messages.slice(into.messages.length)) into.messages.push(one); // there may be 100,000
-    into.said = said;
+    // What was recorded first stands: clients send it back trimmed or re-serialised. Reasoning is part of the history only
+    // where it was sent back.
+    for (const { at } of into.answers) {
+      const [known, sent] = [into.messages[at]!, prompt[at]!];
+      if (known.role === 'assistant' && sent.role === 'assistant' && sent.reasoning_content !== undefined)
+        into.messages[at] = { ...known, reasoning_content: sent.reasoning_content };
+    }
+    for (const one of prompt.slice(into.messages.length)) into.messages.push(one); // there may be 100,000
+    into.messages.push(said);
+    into.said = texts;
     const exact = exactOf(turn);
     into.answers.push({
       turn: turn.id,
-      at: messages.length - 1,
+      at: prompt.length,
       score: worth.get(turn.id) ?? null,
       release: turn.release,
+      ...(reasoning !== '' && { reasoning }),
       ...(exact && { exact }),
     });
   }
@@ -204,7 +254,7 @@ export function makeRow(turns: readonly Turn[], score: Score & { readonly total:
       day: score.day,
       taskType: taskTypeOf(turns),
       score: score.total,
-      threads: threads.map(({ messages, tools, answers }) => ({ messages, tools, answers })),
+      threads: threads.map(({ messages, tools, answers }) => ({ messages, tools: [...tools], answers })),
     },
   };
 }

@@ -10,16 +10,16 @@ import { defaultReward } from '../score/default-reward.ts';
 import { converse } from '../score/fixtures.ts';
 import { scoreWindow } from '../score/run.ts';
 import { giveConsent, withdrawConsent } from '../store/consents.ts';
-import { datasetsWith, listDatasets, readDataset } from '../store/datasets.ts';
+import { listDatasets, readDataset } from '../store/datasets.ts';
 import { entry, noon } from '../store/fixtures.ts';
 import type { Store } from '../store/postgres.ts';
 import { writeEntries } from '../store/record.ts';
 import { withStore } from '../store/test-store.ts';
 import { paint } from '../terminal.ts';
 import { datasetLines } from './command.ts';
-import { consentedRows } from './consented.ts';
+import { consentedLines } from './consented.ts';
 import { type Dataset, dataset as schema } from './dataset.ts';
-import { datasetFile, readRows } from './files.ts';
+import { datasetFile, readLines } from './files.ts';
 import { NothingKept } from './nothing-kept.ts';
 import { datasetOfFile } from './read.ts';
 import type { Row } from './row.ts';
@@ -27,7 +27,7 @@ import { curateWindow } from './run.ts';
 
 const allRows = async (home: string, of: Pick<Dataset, 'id' | 'hash'>): Promise<Row[]> => {
   const rows: Row[] = [];
-  for await (const row of readRows(home, of)) rows.push(row);
+  for await (const line of readLines(home, of)) if (line.kind === 'row') rows.push(line.row);
   return rows;
 };
 const newHome = () => {
@@ -115,12 +115,14 @@ test('a dataset holds what passed every gate, and the funnel says why the rest i
   expect(createHash('sha256').update(text).digest('hex')).toBe(dataset.hash);
   expect(statSync(datasetFile(home, dataset.id)).mode & 0o077).toBe(0);
   expect(readdirSync(join(home, 'datasets'))).toEqual(['desk-v1.jsonl']);
-  expect(await datasetsWith(store, 'desk', 'of-bob')).toEqual(['desk-v1']);
-  expect(await datasetsWith(store, 'desk', 'leak')).toEqual([]);
+  const lineage = await store.pool.query(
+    `select trajectory, dataset from pawl.dataset_rows where agent = 'desk' and trajectory in ('of-bob', 'leak')`,
+  );
+  expect(lineage.rows).toEqual([{ trajectory: 'of-bob', dataset: 'desk-v1' }]);
 
   const lines = datasetLines(dataset, { columns: 100, paint: paint(false) });
   expect(lines.slice(0, 4)).toEqual([
-    expect.stringMatching(/^desk-v1 {2}5 conversations, made 2026-05-20/),
+    expect.stringMatching(/^desk-v1 {2}5 conversations, 0 pairs, made 2026-05-20/),
     'GATE        CAME  LEFT OUT  PASSED  WHY',
     'origin        13         1      12  origin simulation',
     'consent       12         3       9  2 not given, 1 withdrawn since',
@@ -186,7 +188,8 @@ test('a conversation of several people is learned from only if each of them agre
 
   const trained = async () => {
     const rows: string[] = [];
-    for await (const { trajectory } of consentedRows(store, home, first)) rows.push(trajectory);
+    for await (const line of consentedLines(store, home, first))
+      if (line.kind === 'row') rows.push(line.row.trajectory);
     return rows;
   };
   expect(await trained()).toEqual(['with-bob']);
@@ -254,7 +257,7 @@ test('a file that was touched is refused, one that was lost comes back with the 
   writeFileSync(path, text.replace('It was sent.', 'It was lost.'));
   await expect(allRows(home, dataset)).rejects.toThrow(/is not what dataset desk-v1 was made of/);
   rmSync(path);
-  await expect(allRows(home, dataset)).rejects.toThrow(/are not at/);
+  await expect(allRows(home, dataset)).rejects.toThrow(/is not at/);
   expect(await curateWindow(store, home, { ...window, settings })).toEqual(dataset);
   expect(readFileSync(path, 'utf8')).toBe(text);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { compareTasks } from '../evaluate/match.ts';
 import type { Report } from '../evaluate/report.ts';
-import { compareTasks } from '../evaluate/run.ts';
 import { sealed } from './audit.ts';
 import { type CardParts, modelCard } from './card.ts';
 import { makeRelease } from './release.ts';
@@ -63,6 +63,17 @@ describe('a model card', () => {
     expect(card).toContain('Task types that got worse: status (-10.0 points).');
     expect(card).toContain('Verdict: **inconclusive**. May be chance. A person decides');
     expect(card).toContain(`- 2026-05-20 12:00: release-created by ann\n\nAudit row 1, hash \`${row.hash}\`.`);
+  });
+
+  it('says why, where a person gave a reason, and what was forced', () => {
+    const row = sealed(
+      {
+        ...{ agent: 'desk', actor: 'eve', event: 'rollout-started', subject: 'r1', at: release.createdAt },
+        details: { forced: true, reason: 'A dare.' },
+      },
+      null,
+    );
+    expect(modelCard({ ...nothing, audit: [row] })).toContain('rollout-started by eve, forced: A dare.\n');
   });
 
   it('does not let a name become markup', () => {

@@ -16,7 +16,7 @@ export type CardParts = {
   readonly run: RunRecord | null;
   readonly report: Report | null;
   readonly rollout: Rollout | null;
-  /** What it was trained on: how many trajectories stayed, and how many were left out for which reason. */
+  /** What it was trained on: how many trajectories stayed, and how many were left out for which reason; null: unknown. */
   readonly dataset: {
     readonly id: string;
     readonly trajectories: number;
@@ -33,7 +33,9 @@ export function modelCard({ release, baseline, run, report, rollout, dataset, au
     `Release of the agent ${inline(release.agent)}, made ${day(release.createdAt)}. Answers as \`${inline(release.model)}\` at upstream \`${inline(release.upstream)}\`${baseline === null ? '' : `; to replace ${inline(baseline.name)}`}.`,
     '## Data',
     dataset === null
-      ? 'No dataset is on record.'
+      ? release.dataset === null
+        ? 'No dataset is on record.'
+        : `Dataset ${inline(release.dataset)}; its record is not here any more.`
       : `Dataset ${inline(dataset.id)}: ${dataset.trajectories} trajectories. Left out: ${left(dataset.left)}.`,
     '## Method',
     run === null
@@ -85,7 +87,11 @@ function safety(report: Report | null, rollout: Rollout | null): string[] {
   return [[fallen, ...moved].join(' '), traffic];
 }
 
-const auditLine = ({ at, actor, event }: AuditRow): string => `- ${day(at)}: ${inline(event)} by ${inline(actor)}`;
+function auditLine({ at, actor, event, details }: AuditRow): string {
+  const { forced, reason } = JSON.parse(details) as { readonly forced?: boolean; readonly reason?: string };
+  const why = reason === undefined ? '' : `: ${inline(reason)}`;
+  return `- ${day(at)}: ${inline(event)} by ${inline(actor)}${forced === true ? ', forced' : ''}${why}`;
+}
 const left = (reasons: Readonly<Record<string, number>>): string =>
   Object.entries(reasons)
     .map(([reason, count]) => `${count} ${inline(reason)}`)

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { random } from '../simulate/random.ts';
-import { check, decide, halfWidth, type Measurements, type ReleaseMeasurement, shareEvidence } from './decide.ts';
+import type { Said } from '../store/measures.ts';
+import { judge } from './checks/all.ts';
+import { type Decision, decide } from './decide.ts';
+import { halfWidth, shareEvidence } from './evidence.ts';
 import { moved, type Rollout, rolloutSettings } from './rollout.ts';
 import type { Sample, Served } from './slice.ts';
 
@@ -13,59 +16,67 @@ const canary: Rollout = {
 /** `ones` of `n` users had 1, the others 0. */
 const share = (ones: number, n: number): Sample => ({ n, sum: ones, squares: ones });
 const none = share(0, 0);
-const good: ReleaseMeasurement = {
-  turns: 1000,
+type Release = Said & { readonly calls: number; readonly errors: number };
+const good: Release = {
+  calls: 1000,
   errors: 5,
-  p99Ms: 400,
   outcome: share(140, 200),
   feedback: share(80, 100),
   slices: [],
 };
-const measured = (candidate: Partial<ReleaseMeasurement>, slow: Measurements['slow'] = null): Measurements => {
+type Slow = { readonly limitMs: number; readonly count: number; readonly of: number } | null;
+/** As the checks measure it. */
+const sides = (baseline: Release, candidate: Release, slow: Slow) => ({
+  errors: { baseline, candidate },
+  latency: { baseline: baseline.calls, candidate: slow?.of ?? candidate.calls, slow },
+  outcome: { baseline: baseline.outcome, candidate: candidate.outcome },
+  slice: { baseline, candidate },
+  feedback: { baseline: baseline.feedback, candidate: candidate.feedback },
+});
+const measured = (candidate: Partial<Release>, slow: Slow = null, baseline = good) => {
   const all = { ...good, ...candidate };
-  return { baseline: good, candidate: all, slow: slow ?? { limitMs: 650, count: 0, of: all.turns - all.errors } };
+  return sides(baseline, all, slow ?? { limitMs: 650, count: 0, of: all.calls - all.errors });
 };
-const silence: Measurements = {
-  baseline: { turns: 0, errors: 0, p99Ms: null, outcome: none, feedback: none, slices: [] },
-  candidate: { turns: 0, errors: 0, p99Ms: null, outcome: none, feedback: none, slices: [] },
-  slow: null,
-};
+const nothing: Release = { calls: 0, errors: 0, outcome: none, feedback: none, slices: [] };
+const silence = sides(nothing, nothing, null);
+const next = (rollout: Rollout, measurements: ReturnType<typeof sides>, now: number): Decision =>
+  decide(rollout, judge(measurements, rollout.settings), now);
 const after = 100_000; // ms: the hold is over
 
 describe('deciding', () => {
   it('holds a young step however good it looks', () => {
-    expect(decide(canary, measured({}), 99_000).kind).toBe('hold');
-    expect(decide(canary, measured({}), after).kind).toBe('advance');
+    expect(next(canary, measured({}), 99_000).kind).toBe('hold');
+    expect(next(canary, measured({}), after).kind).toBe('advance');
   });
 
   it('holds without traffic: a quiet night is neither a failure nor a pass', () => {
-    const decision = decide(canary, silence, after);
+    const decision = next(canary, silence, after);
     expect(decision.kind).toBe('hold');
     expect(decision.checks.map(({ end }) => end)).toEqual(['unmeasured', 'unmeasured', 'unmeasured', 'unmeasured']);
     expect(decision.reasons[0]).toBe('Too few calls to tell: baseline 0, candidate 0, each needs 50.');
   });
 
   it('asks a person when a step has waited too long for data', () => {
-    expect(decide(canary, silence, 999_000).kind).toBe('hold');
-    expect(decide(canary, silence, 1_000_000).kind).toBe('pause');
+    expect(next(canary, silence, 999_000).kind).toBe('hold');
+    expect(next(canary, silence, 1_000_000).kind).toBe('pause');
   });
 
   it('does not go on while the outcome is not known yet, good calls or not', () => {
-    expect(decide(canary, measured({ outcome: share(15, 19) }), after)).toMatchObject({
+    expect(next(canary, measured({ outcome: share(15, 19) }), after)).toMatchObject({
       kind: 'hold',
       reasons: ['Too few users with resolved to tell: baseline 200, candidate 19, each needs 20.'],
     });
   });
 
   it('goes on without votes, which not every agent’s users give', () => {
-    expect(decide(canary, measured({ feedback: none }), after).kind).toBe('advance');
+    expect(next(canary, measured({ feedback: none }), after).kind).toBe('advance');
   });
 
   it('walks a good candidate 5 → 25 → 50 → 100% → promoted', () => {
     let rollout = canary;
     const kinds: string[] = [];
     for (let now = after; rollout.phase === 'canary'; now += after) {
-      const { kind, reasons } = decide(rollout, measured({ outcome: share(170, 200) }), now);
+      const { kind, reasons } = next(rollout, measured({ outcome: share(170, 200) }), now);
       kinds.push(kind);
       if (kind === 'hold') throw new Error(reasons.join(' '));
       rollout = moved(rollout, kind, reasons, now);
@@ -76,7 +87,7 @@ describe('deciding', () => {
 
   it('rolls back a candidate whose calls fail, at once', () => {
     // 20 of 60 calls failed where the baseline fails 5 of 1000.
-    const decision = decide(canary, measured({ turns: 60, errors: 20 }), 1000);
+    const decision = next(canary, measured({ calls: 60, errors: 20 }), 1000);
     expect(decision.kind).toBe('rollback');
     expect(decision.reasons).toEqual([
       'Errors: candidate 20 of 60 calls, baseline 5 of 1000; more than 1.5 × the baseline’s rate, and chance does not explain it.',
@@ -85,38 +96,38 @@ describe('deciding', () => {
 
   it('rolls back a candidate whose users get less done', () => {
     // 8 of 40 users against 140 of 200.
-    const decision = decide(canary, measured({ outcome: share(8, 40) }), 1000);
+    const decision = next(canary, measured({ outcome: share(8, 40) }), 1000);
     expect(decision.kind).toBe('rollback');
     expect(decision.reasons[0]).toMatch(/^resolved: candidate 0\.200 of 40 users, baseline 0\.700 of 200; worse/);
   });
 
   it('rolls back a candidate that is slow', () => {
-    expect(decide(canary, measured({}, { limitMs: 650, count: 60, of: 900 }), 1000).kind).toBe('rollback');
-    expect(decide(canary, measured({}, { limitMs: 650, count: 9, of: 900 }), after).kind).toBe('advance');
+    expect(next(canary, measured({}, { limitMs: 650, count: 60, of: 900 }), 1000).kind).toBe('rollback');
+    expect(next(canary, measured({}, { limitMs: 650, count: 9, of: 900 }), after).kind).toBe('advance');
   });
 
   it('rolls back a candidate that users vote down', () => {
-    expect(decide(canary, measured({ feedback: share(20, 100) }), 1000).kind).toBe('rollback');
+    expect(next(canary, measured({ feedback: share(20, 100) }), 1000).kind).toBe('rollback');
   });
 
   it('waits when it is worse by more than the margin but not certainly so', () => {
-    const decision = decide(canary, measured({ outcome: share(18, 30) }), after);
+    const decision = next(canary, measured({ outcome: share(18, 30) }), after);
     expect(decision.kind).toBe('hold');
     expect(decision.reasons[0]).toMatch(/0\.600 of 30 users.*perhaps worse: not certain yet/);
   });
 
   it('takes failing before all else: before the hold, before pausing, and while paused', () => {
-    const bad = measured({ turns: 60, errors: 20, outcome: none });
-    expect(decide(canary, bad, 1).kind).toBe('rollback');
-    expect(decide(canary, bad, 2_000_000).kind).toBe('rollback');
-    expect(decide({ ...canary, phase: 'paused' }, bad, 1).kind).toBe('rollback');
-    expect(decide({ ...canary, phase: 'paused' }, measured({}), 2_000_000).kind).toBe('hold');
+    const bad = measured({ calls: 60, errors: 20, outcome: none });
+    expect(next(canary, bad, 1).kind).toBe('rollback');
+    expect(next(canary, bad, 2_000_000).kind).toBe('rollback');
+    expect(next({ ...canary, phase: 'paused' }, bad, 1).kind).toBe('rollback');
+    expect(next({ ...canary, phase: 'paused' }, measured({}), 2_000_000).kind).toBe('hold');
   });
 
   it('does nothing to a rollout that waits or has ended', () => {
-    const bad = measured({ turns: 60, errors: 20 });
+    const bad = measured({ calls: 60, errors: 20 });
     for (const phase of ['waiting', 'promoted', 'rolled-back'] as const)
-      expect(decide({ ...canary, phase }, bad, after).kind).toBe('hold');
+      expect(next({ ...canary, phase }, bad, after).kind).toBe('hold');
   });
 });
 
@@ -125,14 +136,8 @@ describe('slices of users', () => {
     { dimension: 'personal data', name: 'yes', outcome: yes },
     { dimension: 'personal data', name: 'no', outcome: no },
   ];
-  const compared = (
-    before: Served['slices'],
-    candidate: Partial<ReleaseMeasurement>,
-    after: Served['slices'],
-  ): Measurements => {
-    const all = measured({ ...candidate, slices: after });
-    return { ...all, baseline: { ...all.baseline, slices: before } };
-  };
+  const compared = (before: Served['slices'], candidate: Partial<Release>, after: Served['slices']) =>
+    measured({ ...candidate, slices: after }, null, { ...good, slices: before });
 
   it('that get worse take a candidate back that is better on the whole, and are named', () => {
     // 140 of 200 users before; 170 of 200 with the candidate, but of those with personal data 2 of 40 where it was 30 of 40.
@@ -141,7 +146,7 @@ describe('slices of users', () => {
       { outcome: share(170, 200) },
       personal(share(2, 40), share(168, 160)),
     );
-    const decision = decide(canary, worse, 1000);
+    const decision = next(canary, worse, 1000);
     expect(decision.kind).toBe('rollback');
     expect(decision.reasons).toEqual([
       'resolved, with personal data: candidate 0.050 of 40 users, baseline 0.750 of 40; worse, and chance does not explain it.',
@@ -151,36 +156,42 @@ describe('slices of users', () => {
   it('are looked at only where a tenth of the users is in them', () => {
     // 2 × 19 of 400 users.
     const few = compared(personal(share(19, 19), share(121, 181)), {}, personal(share(0, 19), share(140, 181)));
-    expect(check(few, { ...settings, minUnits: 5 }).filter(({ name }) => name === 'slice')).toHaveLength(1);
-    expect(decide({ ...canary, settings: { ...settings, minUnits: 5 } }, few, after).kind).toBe('advance');
+    expect(judge(few, { ...settings, minUnits: 5 }).filter(({ name }) => name === 'slice')).toHaveLength(1);
+    expect(next({ ...canary, settings: { ...settings, minUnits: 5 } }, few, after).kind).toBe('advance');
   });
 
   it('tell nothing where all users are alike', () => {
     const alike = [{ dimension: 'personal data', name: 'yes', outcome: good.outcome }] as const;
-    expect(check(compared(alike, {}, alike), settings).map(({ name }) => name)).toEqual([
+    expect(judge(compared(alike, {}, alike), settings).map(({ name }) => name)).toEqual([
       ...['errors', 'latency', 'outcome', 'feedback'],
     ]);
   });
 
   it('with too few users hold nothing up, and are named', () => {
     const thin = compared(personal(share(30, 40), share(110, 160)), {}, personal(share(9, 10), share(131, 190)));
-    const decision = decide(canary, thin, after);
+    const decision = next(canary, thin, after);
     expect(decision.kind).toBe('advance');
-    expect(decision.reasons.slice(-2)).toEqual([
-      'Slices of users: none of the 1 measured is worse.',
+    expect(decision.reasons.slice(-3)).toEqual([
+      expect.stringMatching(/^resolved, without personal data: .*; not worse\.$/),
+      expect.stringMatching(/^feedback: .*; not worse\.$/),
       'Too few users with resolved, with personal data to tell: baseline 40, candidate 10, each needs 20.',
     ]);
+  });
+
+  it('that are all fine are told in a word', () => {
+    const fine = personal(share(30, 40), share(110, 160));
+    expect(next(canary, compared(fine, {}, fine), after).reasons).toContain('None of the 2 slices measured is worse.');
   });
 
   it('that look worse are waited for, and in the end a person is asked', () => {
     // 30 of 40 against 18 of 40: 2.8 standard errors, past the 1.64 of a 10% test shared by two.
     const perhaps = compared(personal(share(30, 40), share(110, 160)), {}, personal(share(18, 40), share(122, 160)));
-    const decision = decide(canary, perhaps, after);
+    const decision = next(canary, perhaps, after);
     expect(decision.kind).toBe('hold');
     expect(decision.reasons).toEqual([
       'resolved, with personal data: candidate 0.450 of 40 users, baseline 0.750 of 40; perhaps worse: not certain yet.',
     ]);
-    expect(decide(canary, perhaps, 1_000_000).kind).toBe('pause');
+    expect(next(canary, perhaps, 1_000_000).kind).toBe('pause');
   });
 
   it('seldom take an equal candidate back: ten of them, looked at after every hundred users of 4000', () => {
@@ -190,23 +201,23 @@ describe('slices of users', () => {
     let accused = 0;
     for (let run = 0; run < 200; run++) {
       const empty = () => new Map<string, { n: number; sum: number; squares: number }>();
-      const sides = [empty(), empty()];
+      const both = [empty(), empty()];
       for (let user = 0; user < 4000; user++) {
         const value = rng.chance(0.5) ? 1 : 0;
         for (const key of ['', `task type/${rng.pick(types)}`, `personal data/${rng.chance(0.3) ? 'yes' : 'no'}`]) {
-          const side = sides[user % 2]!;
+          const side = both[user % 2]!;
           const { n, sum, squares } = side.get(key) ?? none;
           side.set(key, { n: n + 1, sum: sum + value, squares: squares + value });
         }
         if (user % 100 !== 99) continue;
-        const [baseline, candidate] = sides.map((side): ReleaseMeasurement => {
+        const [baseline, candidate] = both.map((side): Release => {
           const slices = [...side].flatMap(([key, outcome]) => {
             const [dimension, name] = key.split('/') as ['task type' | 'personal data', string];
             return key === '' ? [] : [{ dimension, name, outcome }];
           });
           return { ...good, outcome: side.get('')!, slices };
         });
-        const all = check({ baseline: baseline!, candidate: candidate!, slow: null }, settings);
+        const all = judge(sides(baseline!, candidate!, null), settings);
         if (all.some(({ name, end }) => name === 'slice' && end === 'fail')) {
           accused++;
           break;
@@ -222,18 +233,12 @@ describe('the tests behind it', () => {
     // Each would be the candidate's with probability 1.5·50 / (1.5·50 + 950) = 0.0732.
     expect(shareEvidence(0, 0, 0.0732)).toBe(1);
     expect(shareEvidence(3, 3, 0.0732)).toBeGreaterThan(320);
-    const few = check(
-      { ...measured({ turns: 50, errors: 3 }), baseline: { ...good, turns: 950, errors: 0 } },
-      settings,
-    );
+    const few = judge(measured({ calls: 50, errors: 3 }, null, { ...good, calls: 950, errors: 0 }), settings);
     expect(few[0]!.end).toBe('fail');
   });
 
   it('find one error of fifty calls compatible with a baseline of none', () => {
-    const one = check(
-      { ...measured({ turns: 500, errors: 1 }), baseline: { ...good, turns: 500, errors: 0 } },
-      settings,
-    );
+    const one = judge(measured({ calls: 500, errors: 1 }, null, { ...good, calls: 500, errors: 0 }), settings);
     expect(one[0]!.end).toBe('pass');
   });
 

@@ -1,24 +1,22 @@
 /** Rollouts on a real database, from turns and signals to the route that gateways read. */
 import { describe, expect, it } from 'vitest';
-import type { JournalEntry } from '../collect/signal.ts';
-import type { Turn } from '../collect/turn.ts';
 import { readAudit } from '../store/audit.ts';
-import { entry, noon } from '../store/fixtures.ts';
+import { noon } from '../store/fixtures.ts';
 import type { Store } from '../store/postgres.ts';
 import { writeEntries } from '../store/record.ts';
 import { servingRelease } from '../store/releases.ts';
 import { readRollout, readRoutes } from '../store/rollouts.ts';
 import { withStore } from '../store/test-store.ts';
 import { verifyAudit } from './audit.ts';
-import { callsQuery, measureRelease, signalsQuery } from './measure.ts';
+import { traffic } from './fixtures.ts';
 import { createRelease, moveRollout, reconcile, serveRelease, startRollout } from './reconcile.ts';
 import { weightOf } from './rollout.ts';
 
 const second = 1000;
 const settings = { holdSeconds: 60, patienceSeconds: 600, minTurns: 20, minUnits: 10 };
-const passing = { id: 'report-1', verdict: 'pass', candidate: 'v2' } as const;
+const passing = { id: 'report-1', verdict: 'pass', baseline: 'v1', candidate: 'v2' } as const;
 
-async function begin(store: Store, verdict: 'pass' | 'fail' | 'inconclusive' = 'pass', force = false) {
+async function begin(store: Store, verdict: 'pass' | 'fail' | 'inconclusive' = 'pass', forced?: string) {
   const v1 = await createRelease(store, { agent: 'desk', name: 'v1', upstream: 'local', model: 'm1' }, 'ann', noon);
   await serveRelease(store, v1, 'ann', noon);
   const v2 = await createRelease(store, { agent: 'desk', name: 'v2', upstream: 'local', model: 'm2' }, 'ann', noon);
@@ -29,153 +27,10 @@ async function begin(store: Store, verdict: 'pass' | 'fail' | 'inconclusive' = '
     report: { ...passing, verdict },
     settings,
     actor: 'ann',
-    force,
+    ...(forced === undefined ? {} : { forced }),
   };
   return { v1, v2, start, rollout: await startRollout(store, start, noon) };
 }
-
-type Traffic = {
-  release: string;
-  users: number;
-  resolved: number;
-  from: number;
-  failed?: number;
-  words?: Partial<Turn>;
-};
-
-/** One trajectory of two calls per user; the first `resolved` users have the outcome 1, the others 0. */
-function traffic({ release, users, resolved, from, failed = 0, words = {} }: Traffic): JournalEntry[] {
-  return Array.from({ length: users }, (_, i) => {
-    const trajectory = `${release}-${from}-${i}`;
-    const user = `${release}-${from}-user-${i}`;
-    const broken = i < failed ? ({ status: 'error', httpStatus: 500 } as const) : {};
-    return [
-      entry.turn({ trajectory, user, release, startedAt: from + i, ...words, ...broken }),
-      entry.turn({ trajectory, user, release, startedAt: from + i + 1, ...words }),
-      entry.signal({
-        ...{ identity: `${trajectory}/resolved`, target: { kind: 'trajectory', id: trajectory }, kind: 'outcome' },
-        ...{ name: 'resolved', value: i < resolved ? 1 : 0, at: from + i + 2 },
-      }),
-    ];
-  }).flat();
-}
-
-describe('measuring', () => {
-  it('counts calls, errors, latency and outcomes of one release in one window', async () => {
-    const store = await withStore();
-    await writeEntries(store, [
-      ...traffic({ release: 'v2', users: 10, resolved: 7, failed: 2, from: noon }),
-      ...traffic({ release: 'v1', users: 5, resolved: 0, from: noon }),
-      // Not of this window, this agent, this origin.
-      ...traffic({ release: 'v2', users: 3, resolved: 0, from: noon - 60 * second }),
-      entry.turn({ release: 'v2', agent: 'other', trajectory: 'x', startedAt: noon }),
-      entry.turn({ release: 'v2', origin: 'evaluation', trajectory: 'y', startedAt: noon }),
-      // The caller's own mistake, a caller who left, and a call that v2 failed and v1 answered.
-      entry.turn({ release: 'v2', trajectory: 'z1', startedAt: noon, status: 'error', httpStatus: 400 }),
-      entry.turn({ release: 'v2', trajectory: 'z2', startedAt: noon, status: 'disconnected' }),
-      entry.turn({ release: 'v1', assigned: 'v2', trajectory: 'z3', startedAt: noon }),
-      entry.turn({
-        release: 'v1',
-        assigned: 'v2',
-        trajectory: 'z4',
-        startedAt: noon,
-        status: 'error',
-        httpStatus: 400,
-      }),
-    ]);
-    const window = { agent: 'desk', release: 'v2', since: noon, until: noon + 60 * second, outcome: 'resolved' };
-    expect(await measureRelease(store, window)).toEqual({
-      turns: 23, // 20, the two odd ones, and the one that v1 answered
-      errors: 3,
-      p99Ms: 250,
-      outcome: { n: 10, sum: 7, squares: 7 },
-      feedback: { n: 0, sum: 0, squares: 0 },
-      slices: [
-        { dimension: 'personal data', name: 'no', outcome: { n: 10, sum: 7, squares: 7 } },
-        { dimension: 'task type', name: 'unknown', outcome: { n: 10, sum: 7, squares: 7 } },
-      ],
-    });
-  });
-
-  it('tells slices by what the user wrote first: the task’s type, and personal data in the user’s own words', async () => {
-    const store = await withStore();
-    const asked = (user: string, system: string, type?: string) => ({
-      messages: [
-        { role: 'system', content: system },
-        { role: 'user', content: [{ type: 'text', text: user }] },
-      ],
-      ...(type && { metadata: { task_type: type } }),
-    });
-    const about = (trajectory: string, user: string, value: number) =>
-      entry.signal({
-        ...{ identity: trajectory, target: { kind: 'trajectory', id: trajectory }, kind: 'outcome', name: 'resolved' },
-        ...{ value, user },
-      });
-    const found = { redactions: { email: 1 }, release: 'v2' };
-    await writeEntries(store, [
-      entry.turn({ ...found, trajectory: 'a', user: 'ann', request: asked('I am [email].', 'Be kind.', 'refund') }),
-      // The shop's own address is not Bob's; what he writes later is partly the release's doing.
-      entry.turn({ ...found, trajectory: 'b', user: 'bob', request: asked('Hi [x].', 'Write to [email].', 'refund') }),
-      entry.turn({ ...found, trajectory: 'b', user: 'bob', startedAt: noon + 5, request: asked('[email]', '') }),
-      entry.turn({ release: 'v2', trajectory: 'c', user: 'ann', request: asked('[email]?', '', 'no type: [email]') }),
-      ...[about('a', 'ann', 1), about('b', 'bob', 0), about('c', 'ann', 0)],
-    ]);
-    const window = { agent: 'desk', release: 'v2', since: noon, until: noon + second, outcome: 'resolved' };
-    const { outcome, slices } = await measureRelease(store, window);
-    expect(outcome).toEqual({ n: 2, sum: 0.5, squares: 0.25 });
-    const one = (value: number) => ({ n: 1, sum: value, squares: value });
-    expect(slices).toEqual([
-      { dimension: 'personal data', name: 'no', outcome: { n: 2, sum: 0, squares: 0 } }, // ann's c, bob
-      { dimension: 'task type', name: 'refund', outcome: { n: 2, sum: 1, squares: 1 } }, // ann's a, bob
-      { dimension: 'personal data', name: 'yes', outcome: one(1) }, // ann's a
-      { dimension: 'task type', name: 'unknown', outcome: one(0) }, // ann's c
-    ]);
-  });
-
-  it('takes a user as one, whatever they did, and finds signals by trajectory, turn and key', async () => {
-    const store = await withStore();
-    const id = '0196e000-0000-7000-a000-000000000001';
-    const turns = [
-      entry.turn({ trajectory: 'a', user: 'ann', release: 'v2' }),
-      entry.turn({ trajectory: 'b', user: 'ann', release: 'v2', id }),
-      entry.turn({ trajectory: 'c', user: 'bob', release: 'v2', keys: ['order:7'] }),
-      // Answered by two releases: nobody's.
-      entry.turn({ trajectory: 'd', user: 'eve', release: 'v1' }),
-      entry.turn({ trajectory: 'd', user: 'eve', release: 'v2', startedAt: noon + 1 }),
-    ];
-    const outcome = (identity: string, target: { kind: 'trajectory' | 'turn' | 'key'; id: string }, value: number) =>
-      entry.signal({ identity, target, kind: 'outcome', name: 'resolved', value });
-    await writeEntries(store, [
-      ...turns,
-      outcome('1', { kind: 'trajectory', id: 'a' }, 1),
-      outcome('2', { kind: 'turn', id }, 0),
-      outcome('3', { kind: 'key', id: 'order:7' }, 1),
-      outcome('4', { kind: 'trajectory', id: 'd' }, 0),
-      entry.signal({ identity: '5', target: { kind: 'trajectory', id: 'c' }, value: 1 }),
-    ]);
-    const window = { agent: 'desk', release: 'v2', since: noon, until: noon + second, outcome: 'resolved' };
-    const { outcome: found, feedback } = await measureRelease(store, window);
-    expect(found).toEqual({ n: 2, sum: 1.5, squares: 1.25 }); // ann ½, bob 1
-    expect(feedback).toEqual({ n: 1, sum: 1, squares: 1 });
-  });
-
-  it('reads the window by index and only its own days', async () => {
-    const store = await withStore();
-    const days = Array.from({ length: 5 }, (_, day) => noon - day * 86_400_000);
-    for (const day of days) await writeEntries(store, traffic({ release: 'v2', users: 200, resolved: 1, from: day }));
-    await store.pool.query('analyze pawl.turns');
-    await store.pool.query('analyze pawl.trajectories');
-    for (const [query, ...more] of [[callsQuery], [signalsQuery, 'resolved']] as const) {
-      const { rows } = await store.pool.query<{ 'QUERY PLAN': string }>(`explain ${query}`, [
-        ...['desk', 'v2', new Date(noon), new Date(noon + 10), 'production', ...more],
-      ]);
-      const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
-      expect(plan).toMatch(/Index (Only )?Scan/);
-      expect(plan).not.toMatch(/Seq Scan on (turns|trajectories)_20260520/);
-      expect(plan).not.toMatch(/_20260519/);
-    }
-  });
-});
 
 describe('a rollout', () => {
   it('walks a good candidate to promotion, and the route follows', async () => {
@@ -205,7 +60,7 @@ describe('a rollout', () => {
 
   it('rolls a bad candidate back while the baseline goes on serving', async () => {
     const store = await withStore();
-    const { v1 } = await begin(store, 'fail', true);
+    const { v1 } = await begin(store, 'fail', 'To see what happens.');
     await writeEntries(store, [
       ...traffic({ release: 'v1', users: 100, resolved: 70, from: noon }),
       ...traffic({ release: 'v2', users: 15, resolved: 0, from: noon }),
@@ -264,7 +119,7 @@ describe('a rollout', () => {
 
   it('is refused after a failed evaluation, waits after an inconclusive one, and says so', async () => {
     const store = await withStore();
-    await expect(begin(store, 'fail')).rejects.toThrow('Release v2 is not rolled out: its evaluation ended with fail.');
+    await expect(begin(store, 'fail')).rejects.toThrow('Release v2 is not rolled out: its evaluation ended with fail');
     const { rollout } = await begin(store, 'inconclusive');
     expect(rollout).toMatchObject({ phase: 'waiting', startedAt: null });
     expect(weightOf(rollout)).toBe(0);
@@ -287,8 +142,89 @@ describe('a rollout', () => {
     await moveRollout(store, 'r1', 'abort', 'eve', 'Bad feeling.', noon + 1);
     expect((await readRoutes(store))[0]?.open).toBeNull();
     await expect(moveRollout(store, 'r1', 'abort', 'eve', 'Again.', noon + 2)).rejects.toThrow(
-      'Rollout r1 is rolled-back and cannot abort.',
+      'Rollout r1 is rolled-back and cannot abort; it has ended',
     );
+  });
+
+  it('is held by a person without losing sight of it, and begins its step anew when it goes on', async () => {
+    const store = await withStore();
+    await begin(store);
+    await moveRollout(store, 'r1', 'hold', 'eve', 'Let me look.', noon + second);
+    await writeEntries(store, [
+      ...traffic({ release: 'v1', users: 40, resolved: 20, from: noon }),
+      ...traffic({ release: 'v2', users: 20, resolved: 18, from: noon }),
+    ]);
+    const [held] = await reconcile(store, { now: noon + 61 * second });
+    expect(held).toMatchObject({ decision: { kind: 'hold' }, rollout: { phase: 'paused', step: 0 } });
+    expect(held?.measurements).toMatchObject({ errors: { candidate: { calls: 40 } } });
+    const next = await moveRollout(store, 'r1', 'approve', 'eve', 'Fine.', noon + 70 * second);
+    expect(next).toMatchObject({ phase: 'canary', step: 0, stepSince: noon + 70 * second });
+    await moveRollout(store, 'r1', 'hold', 'eve', 'Once more.', noon + 80 * second);
+    await writeEntries(store, traffic({ release: 'v2', users: 100, resolved: 0, from: noon + 80 * second }));
+    expect(await reconcile(store, { now: noon + 90 * second })).toMatchObject([{ rollout: { phase: 'rolled-back' } }]);
+    expect(
+      (await readAudit(store, { subject: 'r1', oldestFirst: true })).map(({ actor, event }) => [actor, event]),
+    ).toEqual([
+      ['ann', 'rollout-started'],
+      ['eve', 'rollout-held'],
+      ['eve', 'rollout-approved'],
+      ['eve', 'rollout-held'],
+      ['pawl', 'rollout-rolled-back'],
+    ]);
+  });
+
+  it('is promoted by a person at any step, and what served before is a command away', async () => {
+    const store = await withStore();
+    const { v1, v2 } = await begin(store);
+    await expect(serveRelease(store, v2, 'eve', noon + 1)).rejects.toThrow('pawl rollouts abort r1');
+    await moveRollout(store, 'r1', 'promote', 'eve', 'The old one is on fire.', noon + 1);
+    expect((await servingRelease(store, 'desk'))?.id).toBe(v2.id);
+    expect(await serveRelease(store, v2, 'eve', noon + 2)).toBe(false);
+    expect(await serveRelease(store, v1, 'eve', noon + 3, { reason: 'It was not.' })).toBe(true);
+    expect(await readRoutes(store)).toMatchObject([{ release: { id: v1.id }, open: null }]);
+    const [row] = await readAudit(store, { event: 'release-served' });
+    expect(row).toMatchObject({ actor: 'eve', subject: v1.id });
+    expect(JSON.parse(row!.details)).toEqual({ name: 'v1', before: 'v2', reason: 'It was not.' });
+  });
+
+  it('is judged by the traffic its agent learns from, and by no other', async () => {
+    const store = await withStore();
+    const { v1, v2 } = await begin(store);
+    await moveRollout(store, 'r1', 'abort', 'ann', 'Another way.', noon);
+    const start = { id: 'r2', agent: 'desk', candidate: v2, report: passing, settings, actor: 'ann' };
+    await startRollout(store, { ...start, origin: 'simulation' }, noon);
+    const bad = [
+      ...traffic({ release: v1.name, users: 100, resolved: 70, from: noon }),
+      ...traffic({ release: v2.name, users: 15, resolved: 0, from: noon }),
+    ];
+    await writeEntries(store, bad);
+    expect(await reconcile(store, { now: noon + second })).toMatchObject([{ decision: { kind: 'hold' } }]);
+    const words = { origin: 'simulation' } as const;
+    await writeEntries(store, [
+      ...traffic({ release: v1.name, users: 100, resolved: 70, from: noon + second, words }),
+      ...traffic({ release: v2.name, users: 15, resolved: 0, from: noon + second, words }),
+    ]);
+    expect(await reconcile(store, { now: noon + 2 * second })).toMatchObject([{ rollout: { phase: 'rolled-back' } }]);
+  });
+
+  it('and a change of what serves do not pass each other', async () => {
+    const store = await withStore();
+    const { v1, v2, start } = await begin(store);
+    await moveRollout(store, 'r1', 'abort', 'ann', 'Another way.', noon);
+    for (let i = 0; i < 8; i++) {
+      const id = `race-${i}`;
+      await Promise.allSettled([
+        startRollout(store, { ...start, id }, noon + i),
+        serveRelease(store, v2, 'eve', noon + i),
+      ]);
+      const [route] = await readRoutes(store);
+      if (route!.open !== null) {
+        expect(route!.release.id).toBe(v1.id);
+        await moveRollout(store, id, 'abort', 'ann', 'Again.', noon + i);
+      }
+      await serveRelease(store, v1, 'ann', noon + i);
+    }
+    expect((await verifyAudit(store)).problem).toBeNull();
   });
 });
 

@@ -3,18 +3,26 @@
  * transaction, which also announces it to the gateways. Killed at any point, the next call finds either nothing done or
  * everything; called twice at once, one writes and the other finds that it is too late.
  */
-
 import type { z } from 'zod';
-import type { Origin } from '../collect/trajectory.ts';
-import type { Report } from '../evaluate/report.ts';
+import { ConflictError, NotFoundError } from '../errors.ts';
 import type { Store } from '../store/postgres.ts';
 import { insertRelease, readRelease, servingRelease, setRoute } from '../store/releases.ts';
 import { insertRollout, listRollouts, readRollout, updateRollout } from '../store/rollouts.ts';
+import { type AdmissionReport, admit } from './admit.ts';
 import { audit } from './audit.ts';
-import { type Decision, decide, type Measurements } from './decide.ts';
-import { measureBoth, type Window } from './measure.ts';
+import { judge, type Measurements } from './checks/all.ts';
+import { type Decision, decide } from './decide.ts';
+import { measureRollout } from './measure.ts';
 import { makeRelease, type NewRelease, type Release } from './release.ts';
-import { isOpen, type Move, moved, type Rollout, rolloutSettings, weightOf } from './rollout.ts';
+import {
+  type MeasuredOrigin,
+  type Move,
+  moved,
+  type PersonMove,
+  type Rollout,
+  rolloutSettings,
+  weightOf,
+} from './rollout.ts';
 
 /** Registers a release. The same content again gives the same release and no second audit row. */
 export async function createRelease(store: Store, given: NewRelease, actor: string, now: number): Promise<Release> {
@@ -28,27 +36,38 @@ export async function createRelease(store: Store, given: NewRelease, actor: stri
   return (await readRelease(store, { id: release.id }))!;
 }
 
-/** Lets a release answer all of an agent's traffic without a rollout: for the first one, and for emergencies. */
+export type Serve = {
+  /** Why; stands in the audit log. */
+  readonly reason?: string;
+  /** Model names, besides the agent's own, that are routed; without it they stay as they are. */
+  readonly aliases?: readonly string[];
+};
+
+/**
+ * Lets a release answer all of an agent's traffic without a rollout: the first one, and the way back after a promotion.
+ * False if it does so already.
+ */
 export async function serveRelease(
   store: Store,
   release: Release,
   actor: string,
   now: number,
-  aliases?: readonly string[],
-): Promise<void> {
+  { reason, aliases }: Serve = {},
+): Promise<boolean> {
   const { agent, id, name } = release;
-  const before = await servingRelease(store, agent);
-  if (before?.id === id && aliases === undefined) return;
-  const [under] = await listRollouts(store, { agent, open: true, limit: 1 });
-  if (under && before?.id !== id)
-    throw new Error(
-      `Rollout ${under.id} of agent ${agent} has not ended; end it with \`pawl rollouts abort ${under.id}\` first.`,
-    );
-  await store.db.transaction().execute(async (transaction) => {
+  return store.db.transaction().execute(async (transaction) => {
+    const before = await servingRelease({ db: transaction }, agent);
     await setRoute(transaction, { agent, release: id, at: now, ...(aliases ? { aliases } : {}) });
-    if (before?.id === id) return;
-    const details = { name, before: before?.name ?? null };
+    if (before?.id === id) return false;
+    const details = { name, before: before?.name ?? null, ...(reason === undefined ? {} : { reason }) };
     await audit(transaction, { agent, actor, event: 'release-served', subject: id, details, at: now });
+    // Writers of the audit log take turns, so from here on no rollout begins until this is done or undone.
+    const [open] = await listRollouts({ db: transaction }, { agent, open: true, limit: 1 });
+    if (open)
+      throw new ConflictError(
+        `Rollout ${open.id} of agent ${agent} has not ended; end it first, with \`pawl rollouts abort ${open.id}\` or \`pawl rollouts promote ${open.id}\`.`,
+      );
+    return true;
   });
 }
 
@@ -57,51 +76,50 @@ export type StartRollout = {
   readonly id: string;
   readonly agent: string;
   readonly candidate: Release;
-  readonly report: Pick<Report, 'id' | 'verdict' | 'candidate'> | null;
+  readonly report: AdmissionReport | null;
   readonly settings?: z.input<typeof rolloutSettings>;
-  /** Starts although the report does not pass; who does so stands in the audit log. */
-  readonly force?: boolean;
+  /** The traffic it is judged by: the kind the agent learns from. */
+  readonly origin?: MeasuredOrigin; // production
+  /** Why a person wants it whatever the report says; stands in the audit log. */
+  readonly forced?: string;
   readonly actor: string;
 };
 
-/**
- * From the release that serves now to the candidate. A report that fails or measured nothing is refused, an inconclusive one
- * waits for a person, one that passes begins at once unless approval is asked for.
- */
+/** From the release that serves now to the candidate; whether it may, and whether it waits for a person, says admit.ts. */
 export async function startRollout(store: Store, start: StartRollout, now: number): Promise<Rollout> {
-  const { id, agent, candidate, report, actor, force = false } = start;
-  const settings = rolloutSettings.parse(start.settings ?? {});
+  const { id, agent, candidate, report, origin = 'production', actor, forced = null } = start;
+  const settings = { ...rolloutSettings.parse(start.settings ?? {}), origin };
   const existing = await readRollout(store, id);
-  if (existing) return existing;
+  if (existing?.candidate === candidate.id) return existing;
+  if (existing) throw new ConflictError(`There is a rollout ${id} of another release; choose another id.`);
   const baseline = await servingRelease(store, agent);
   if (baseline === null)
-    throw new Error(`Agent ${agent} has no release that serves yet; there is nothing to roll out against.`);
-  if (candidate.agent !== agent)
-    throw new Error(`Release ${candidate.name} is of agent ${candidate.agent}, not of ${agent}.`);
-  if (baseline.id === candidate.id)
-    throw new Error(`Release ${candidate.name} serves all traffic of ${agent} already.`);
-  const verdict = report?.verdict ?? 'unmeasured';
-  if (!force && (verdict === 'fail' || verdict === 'unmeasured'))
-    throw new Error(
-      `Release ${candidate.name} is not rolled out: its evaluation ${report === null ? 'is missing' : `ended with ${verdict}`}.`,
+    throw new ConflictError(
+      `Agent ${agent} has no release that serves yet, so there is nothing to roll out against; let the first one serve with \`pawl releases serve ${candidate.name} --agent ${agent}\`.`,
     );
-  const waits = !force && (verdict !== 'pass' || settings.approval === 'human');
+  if (candidate.agent !== agent)
+    throw new ConflictError(`Release ${candidate.name} is of agent ${candidate.agent}, not of ${agent}.`);
+  if (baseline.id === candidate.id)
+    throw new ConflictError(`Release ${candidate.name} serves all traffic of ${agent} already.`);
+  const { phase, reason } = admit({
+    ...{ agent, candidate: candidate.name, baseline: baseline.name, report, settings, forced },
+  });
+  if (phase === 'refused') throw new ConflictError(reason);
+  const begins = phase === 'canary' ? now : null;
   const rollout: Rollout = {
     id,
     agent,
     baseline: baseline.id,
     candidate: candidate.id,
     report: report?.id ?? null,
-    phase: waits ? 'waiting' : 'canary',
+    phase,
     step: 0,
     settings,
-    reasons: [
-      waits ? `Waits for approval; its evaluation ended with ${verdict}.` : `Its evaluation ended with ${verdict}.`,
-    ],
+    reasons: [reason],
     version: 1,
     createdAt: now,
-    startedAt: waits ? null : now,
-    stepSince: waits ? null : now,
+    startedAt: begins,
+    stepSince: begins,
     endedAt: null,
   };
   await store.db.transaction().execute(async (transaction) => {
@@ -110,12 +128,16 @@ export async function startRollout(store: Store, start: StartRollout, now: numbe
       baseline: baseline.name,
       candidate: candidate.name,
       report: report?.id ?? null,
-      verdict,
-      forced: force,
-      phase: rollout.phase,
+      verdict: report?.verdict ?? 'unmeasured',
+      forced: forced !== null,
+      ...(forced === null ? {} : { reason: forced }),
+      phase,
       weight: weightOf(rollout),
     };
     await audit(transaction, { agent, actor, event: 'rollout-started', subject: id, details, at: now });
+    // As in `serveRelease`: what serves now goes on serving until this is done or undone.
+    if ((await servingRelease({ db: transaction }, agent))?.id !== baseline.id)
+      throw new ConflictError(`Release ${baseline.name} of agent ${agent} no longer serves; start the rollout again.`);
   });
   return (await readRollout(store, id))!;
 }
@@ -125,6 +147,7 @@ const eventOf: Record<Move, string> = {
   advance: 'rollout-advanced',
   promote: 'rollout-promoted',
   pause: 'rollout-paused',
+  hold: 'rollout-held',
   rollback: 'rollout-rolled-back',
   abort: 'rollout-aborted',
 };
@@ -154,14 +177,15 @@ async function carryOut(
 export async function moveRollout(
   store: Store,
   id: string,
-  move: 'approve' | 'abort',
+  move: PersonMove,
   actor: string,
   reason: string,
   now: number,
 ): Promise<Rollout> {
   for (;;) {
     const rollout = await readRollout(store, id);
-    if (rollout === null) throw new Error(`There is no rollout ${id}; \`pawl rollouts list\` shows those that exist.`);
+    if (rollout === null)
+      throw new NotFoundError(`There is no rollout ${id}; \`pawl rollouts list\` shows those that exist.`);
     const next = await carryOut(store, rollout, move, [reason], actor, now);
     if (next) return next;
   }
@@ -173,16 +197,14 @@ export type Reconciled = {
   readonly measurements: Measurements;
 };
 
-/** One look at every open rollout, or at one agent's. Call it every few seconds. */
+/** One look at every open rollout, or at one agent's, on the traffic that came. Call it every few seconds. */
 export async function reconcile(
   store: Store,
-  options: { readonly now: number; readonly agent?: string; readonly origin?: Origin },
+  { now, agent }: { readonly now: number; readonly agent?: string },
 ): Promise<Reconciled[]> {
-  const { now, agent, origin } = options;
   const results: Reconciled[] = [];
   for (const rollout of await listRollouts(store, { agent, open: true })) {
-    const measurements = await measureRollout(store, rollout, now, origin);
-    const decision = decide(rollout, measurements, now);
+    const { measurements, decision } = await look(store, rollout, now);
     const next =
       decision.kind === 'hold' ? rollout : await carryOut(store, rollout, decision.kind, decision.reasons, 'pawl', now);
     if (next) results.push({ rollout: next, decision, measurements });
@@ -190,29 +212,13 @@ export async function reconcile(
   return results;
 }
 
-/** What decide.ts needs, also for looking on. */
-export async function measureRollout(
+/** What is measured of a rollout now and what would follow. Moves nothing. */
+export async function look(
   store: Store,
   rollout: Rollout,
   now: number,
-  origin: Origin = 'production',
-): Promise<Measurements> {
-  const baseline = (await readRelease(store, { id: rollout.baseline }))!;
-  const candidate = (await readRelease(store, { id: rollout.candidate }))!;
-  const since = rollout.stepSince ?? now;
-  const until = isOpen(rollout) ? now : (rollout.endedAt ?? now);
-  const window: Omit<Window, 'release' | 'since'> = {
-    agent: rollout.agent,
-    until,
-    outcome: rollout.settings.outcome,
-    origin,
-  };
-  // At 100% nobody is left to compare with at the same time: the baseline's earlier steps must do.
-  const baselineSince = weightOf(rollout) < 1 ? since : (rollout.startedAt ?? since);
-  return measureBoth(
-    store,
-    { ...window, release: baseline.name, since: baselineSince },
-    { ...window, release: candidate.name, since },
-    rollout.settings,
-  );
+): Promise<Pick<Reconciled, 'measurements' | 'decision'>> {
+  if (rollout.startedAt === null) return { measurements: {}, decision: decide(rollout, [], now) };
+  const measurements = await measureRollout(store, rollout, now);
+  return { measurements, decision: decide(rollout, judge(measurements, rollout.settings), now) };
 }

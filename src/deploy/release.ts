@@ -1,6 +1,6 @@
 /**
- * The record of what can answer traffic: a model at an upstream, with the prompt version and sampling settings it is served
- * with, and where it came from. A release never changes; its id is the hash of its content, so making the same one again
+ * The record of what can answer traffic: a model at an upstream, with the sampling settings it is served with, and where it
+ * came from. A release never changes; its id is the hash of its content, so making the same one again
  * gives the same release. Turns carry its name, which is unique for an agent.
  */
 import { createHash } from 'node:crypto';
@@ -16,10 +16,10 @@ export const releaseSchema = z.strictObject({
   model: z.string().min(1).max(256),
   /** Folder of its weights; null for a model whose weights are somebody else's. */
   checkpoint: z.string().nullable(),
-  /** Version of the prompt it is served with; null where the agent sends its own. */
-  prompt: z.string().nullable(),
   /** Fields of a request that are set where the caller does not set them, e.g. { temperature: 0.7 }. */
-  sampling: z.record(z.string().regex(/^[a-z][a-z0-9_]{0,63}$/), z.json()),
+  sampling: z
+    .record(z.string().regex(/^[a-z][a-z0-9_]{0,63}$/), z.unknown())
+    .refine((fields) => JSON.stringify(fields).length <= 4096, 'at most 4096 characters of JSON'),
   run: z.string().nullable(),
   report: z.string().nullable(),
   dataset: z.string().nullable(),
@@ -28,16 +28,17 @@ export const releaseSchema = z.strictObject({
 export type Release = Readonly<z.infer<typeof releaseSchema>>;
 
 export type NewRelease = Pick<Release, 'agent' | 'name' | 'upstream' | 'model'> &
-  Partial<Pick<Release, 'checkpoint' | 'prompt' | 'sampling' | 'run' | 'report' | 'dataset'>>;
+  Partial<Pick<Release, 'checkpoint' | 'sampling' | 'run' | 'report' | 'dataset'>>;
 
 export function makeRelease(given: NewRelease, now: number): Release {
   const { agent, name, upstream, model } = given;
-  const { checkpoint = null, prompt = null, sampling = {}, run = null, report = null, dataset = null } = given;
-  const content = JSON.stringify([agent, name, upstream, model, checkpoint, prompt, sorted(sampling)]);
+  const { checkpoint = null, sampling = {}, run = null, report = null, dataset = null } = given;
+  // null: a place kept free, so that ids stay what they were when a prompt could have stood there.
+  const content = JSON.stringify([agent, name, upstream, model, checkpoint, null, sorted(sampling)]);
   const id = `release-${createHash('sha256').update(content).digest('hex').slice(0, 16)}`;
   return releaseSchema.parse({
     id,
-    ...{ agent, name, upstream, model, checkpoint, prompt, sampling, run, report, dataset, createdAt: now },
+    ...{ agent, name, upstream, model, checkpoint, sampling, run, report, dataset, createdAt: now },
   });
 }
 

@@ -41,8 +41,21 @@ describe('a rollout', () => {
     }
   });
 
+  it('is promoted from wherever it is when a person says so', () => {
+    expect(moved(rollout, 'promote', ['Now.'], 7)).toMatchObject({ phase: 'promoted', startedAt: 7, endedAt: 7 });
+    expect(() => moved({ ...rollout, phase: 'rolled-back' }, 'promote', [], 7)).toThrow('`pawl releases serve`');
+  });
+
+  it('stands still while a person holds it, and begins the same step anew when approved', () => {
+    const held = moved({ ...rollout, phase: 'canary', step: 1, startedAt: 1, stepSince: 2 }, 'hold', [], 5);
+    expect(held).toMatchObject({ phase: 'paused', stepSince: null });
+    expect(weightOf(held)).toBe(0.25);
+    expect(moved(held, 'approve', [], 6)).toMatchObject({ phase: 'canary', step: 1, stepSince: 6 });
+    expect(() => moved(held, 'hold', [], 6)).toThrow('Rollout r1 is paused and cannot hold.');
+  });
+
   it('keeps its share while paused, and goes on with the next step when approved', () => {
-    const paused = moved({ ...rollout, phase: 'canary', step: 1 }, 'pause', [], 5);
+    const paused = moved({ ...rollout, phase: 'canary', step: 1, stepSince: 4 }, 'pause', [], 5);
     expect(weightOf(paused)).toBe(0.25);
     expect(weightOf(moved(paused, 'approve', [], 6))).toBe(0.5);
   });

@@ -9,49 +9,96 @@
  *
  *   waiting → canary      approve
  *   canary  → canary      advance: next step
- *   canary  → promoted    promote: the last step held
- *   canary  → paused      pause: patience ran out without an answer
- *   paused  → canary      approve: goes on with the next step, or ends promoted after the last
+ *   canary  → paused      pause: patience ran out without an answer; hold: a person wants to look first
+ *   paused  → canary      approve: after a pause the next step (after the last, promoted); after a hold the same step anew
+ *   waiting, canary, paused → promoted      promote: the last step held, or a person said so
  *   waiting, canary, paused → rolled-back   rollback (a check failed) or abort (a person said so)
  *
- * What moves it automatically is decide.ts; this file only says which moves exist. Shadow traffic, before the first step,
- * has no state here yet.
+ * What moves it automatically is decide.ts, what it may begin with admit.ts; this file only says which moves exist. Shadow
+ * traffic, before the first step, has no state here yet.
  */
 import { z } from 'zod';
+import type { Origin } from '../collect/trajectory.ts';
+import { ConflictError } from '../errors.ts';
+
+const seconds = (description: string) => ({ unit: 'seconds', description });
 
 export const rolloutSettings = z
   .strictObject({
-    /** Shares of users on the candidate, growing, the last one all. */
-    steps: z.array(z.number().gt(0).max(1)).min(1).default([0.05, 0.25, 0.5, 1]),
-    /** Seconds each step is held at least. */
-    holdSeconds: z.number().nonnegative().default(86_400),
-    /** Seconds after which a step that found no answer asks a person. */
+    steps: z
+      .array(z.number().gt(0).max(1))
+      .min(1)
+      .max(100)
+      .default([0.05, 0.25, 0.5, 1])
+      .describe('Shares of users on the candidate, growing, the last one all.'),
+    holdSeconds: z.number().nonnegative().default(86_400).meta(seconds('How long each step is held at least.')),
     patienceSeconds: z
       .number()
       .nonnegative()
-      .default(7 * 86_400),
-    /** Model calls each side needs before anything is concluded from them. */
-    minTurns: z.int().min(1).default(100),
-    /** Users (or trajectories, where users are unknown) with an outcome that each side needs. */
-    minUnits: z.int().min(2).default(30),
-    /** The outcome that must not get worse, 0–1 or any number that is better when higher; null: none is measured. */
-    outcome: z.string().nullable().default('resolved'),
-    /** By how much the measured mean may be below the baseline's for a step to count as passed. */
-    outcomeMargin: z.number().nonnegative().default(0.05),
-    /** Error rate and 99th percentile of latency may be this many times the baseline's. */
-    errorRatio: z.number().min(1).default(1.5),
-    latencyRatio: z.number().min(1).default(1.5),
-    /** Milliseconds above the baseline's 99th percentile that are never too slow. */
-    latencySlackMs: z.number().nonnegative().default(250),
-    /** Probability that a candidate as good as the baseline is ever rolled back, over all checks, steps and looks. */
-    alpha: z.number().gt(0).max(0.5).default(0.05),
-    approval: z.enum(['automatic', 'human']).default('automatic'),
+      .default(7 * 86_400)
+      .meta(seconds('After this long, a step that found no answer asks a person.')),
+    minTurns: z
+      .int()
+      .min(1)
+      .default(100)
+      .meta({ unit: 'calls', description: 'Model calls each side needs before anything is concluded from them.' }),
+    minUnits: z.int().min(2).default(30).meta({
+      unit: 'users',
+      description: 'Users (or conversations, where users are unknown) with an outcome that each side needs.',
+    }),
+    outcome: z
+      .string()
+      .min(1)
+      .max(128)
+      .nullable()
+      .default('resolved')
+      .describe('The outcome that must not get worse, any number that is better when higher; null: none is measured.'),
+    outcomeMargin: z
+      .number()
+      .nonnegative()
+      .default(0.05)
+      .describe('By how much the mean may be below the baseline’s for a step to count as passed.'),
+    errorRatio: z.number().min(1).default(1.5).describe('Error rate, in times the baseline’s, that is tolerated.'),
+    latencyRatio: z
+      .number()
+      .min(1)
+      .default(1.5)
+      .describe('99th percentile of latency, in times the baseline’s, that is tolerated.'),
+    latencySlackMs: z.number().nonnegative().default(250).meta({
+      unit: 'ms',
+      description: 'So much above the baseline’s 99th percentile is never too slow.',
+    }),
+    alpha: z
+      .number()
+      .gt(0)
+      .max(0.5)
+      .default(0.05)
+      .describe(
+        'Probability that a candidate as good as the baseline is ever rolled back, all checks, steps and looks.',
+      ),
+    approval: z
+      .enum(['automatic', 'human'])
+      .default('automatic')
+      .describe('human: a rollout waits for `pawl rollouts approve` even after a report that passes.'),
+    notPassed: z
+      .enum(['ask', 'refuse'])
+      .default('ask')
+      .describe(
+        'After a report that neither passes nor fails: ask makes the rollout wait for a person, refuse makes none.',
+      ),
   })
   .refine(({ steps }) => steps.every((share, i) => i === 0 || share > steps[i - 1]!) && steps.at(-1) === 1, {
     path: ['steps'],
     message: 'must grow from step to step and end with 1, e.g. [0.05, 0.25, 0.5, 1]',
   });
 export type RolloutSettings = Readonly<z.output<typeof rolloutSettings>>;
+
+/** The traffic a rollout is judged by: that of users, or, for an agent that learns from simulation, simulated. */
+export type MeasuredOrigin = Extract<Origin, 'production' | 'simulation'>;
+
+export const rolloutId = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/, 'letters, digits and _ . : - only, at most 128');
 
 export const phases = ['waiting', 'canary', 'paused', 'promoted', 'rolled-back'] as const;
 export type Phase = (typeof phases)[number];
@@ -66,13 +113,15 @@ export type Rollout = {
   readonly phase: Phase;
   /** Index in settings.steps. */
   readonly step: number;
-  readonly settings: RolloutSettings;
+  /** As they were when it began, with the traffic it is judged by; without one it is production. */
+  readonly settings: RolloutSettings & { readonly origin?: MeasuredOrigin };
   /** Why it is where it is, in sentences. */
   readonly reasons: readonly string[];
   readonly version: number;
   readonly createdAt: number; // ms since epoch, as below
   /** When the first user could get the candidate. */
   readonly startedAt: number | null;
+  /** When the present step began; null before the first, and while a person holds it. */
   readonly stepSince: number | null;
   readonly endedAt: number | null;
 };
@@ -96,9 +145,18 @@ export function weightOf({ phase, step, settings }: Pick<Rollout, 'phase' | 'ste
   }
 }
 
-export type Move = 'approve' | 'advance' | 'promote' | 'pause' | 'rollback' | 'abort';
+/** What a person can do. */
+export const personMoves = ['approve', 'hold', 'promote', 'abort'] as const;
+export type PersonMove = (typeof personMoves)[number];
+/** Where a person gives no reason; a promotion by hand has none that is usual. */
+export const usualReason: Readonly<Record<Exclude<PersonMove, 'promote'>, string>> = {
+  approve: 'Approved.',
+  hold: 'Held.',
+  abort: 'Aborted.',
+};
+export type Move = PersonMove | 'advance' | 'pause' | 'rollback';
 
-/** The rollout after a move, or an Error that says why there is no such move. */
+/** The rollout after a move, or a ConflictError that says why there is no such move. */
 export function moved(rollout: Rollout, move: Move, reasons: readonly string[], now: number): Rollout {
   const { id, phase, step, settings } = rollout;
   const isLast = step === settings.steps.length - 1;
@@ -108,23 +166,26 @@ export function moved(rollout: Rollout, move: Move, reasons: readonly string[], 
     version: rollout.version + 1,
     ...fields,
   });
+  const promoted = () => change({ phase: 'promoted', startedAt: rollout.startedAt ?? now, endedAt: now });
   const refuse = (): never => {
-    throw new Error(`Rollout ${id} is ${phase}${phase === 'canary' ? ` at step ${step + 1}` : ''} and cannot ${move}.`);
+    throw new ConflictError(
+      `Rollout ${id} is ${phase}${phase === 'canary' ? ` at step ${step + 1}` : ''} and cannot ${move}${wayOut(rollout)}.`,
+    );
   };
   switch (move) {
     case 'approve':
       if (phase === 'waiting') return change({ phase: 'canary', step: 0, startedAt: now, stepSince: now });
       if (phase !== 'paused') return refuse();
-      if (isLast) return change({ phase: 'promoted', endedAt: now });
-      return change({ phase: 'canary', step: step + 1, stepSince: now });
+      if (rollout.stepSince === null) return change({ phase: 'canary', stepSince: now });
+      return isLast ? promoted() : change({ phase: 'canary', step: step + 1, stepSince: now });
+    case 'hold':
+      return phase === 'canary' ? change({ phase: 'paused', stepSince: null }) : refuse();
     case 'advance':
-      if (phase !== 'canary' || isLast) return refuse();
-      return change({ step: step + 1, stepSince: now });
-    case 'promote':
-      if (phase !== 'canary' || !isLast) return refuse();
-      return change({ phase: 'promoted', endedAt: now });
+      return phase === 'canary' && !isLast ? change({ step: step + 1, stepSince: now }) : refuse();
     case 'pause':
       return phase === 'canary' ? change({ phase: 'paused' }) : refuse();
+    case 'promote':
+      return isOpen(rollout) ? promoted() : refuse();
     case 'rollback':
     case 'abort':
       return isOpen(rollout) ? change({ phase: 'rolled-back', endedAt: now }) : refuse();
@@ -132,3 +193,6 @@ export function moved(rollout: Rollout, move: Move, reasons: readonly string[], 
       return move satisfies never;
   }
 }
+
+const wayOut = (rollout: Rollout): string =>
+  isOpen(rollout) ? '' : '; it has ended, and `pawl releases serve` changes what answers';

@@ -96,7 +96,7 @@ describe('routes in memory', () => {
       store,
       {
         ...{ id: 'r', agent: 'desk', candidate: await make('b'), actor: 'ann', settings: { steps: [1] } },
-        report: { id: 'x', verdict: 'pass', candidate: 'b' },
+        report: { id: 'x', verdict: 'pass', baseline: 'a', candidate: 'b' },
       },
       2,
     );

@@ -19,6 +19,8 @@ export type Picked = {
   readonly release: Release;
   /** Answers in its place should it fail before its first byte. */
   readonly fallback: Release | null;
+  /** Its own upstream or none: another's answer would say nothing about it. */
+  readonly alone?: boolean;
 };
 
 export type Caller = { readonly agent: string; readonly user: string | null; readonly trajectory: string | null };

@@ -7,9 +7,9 @@
  * after      users of the candidate in that time; those of the baseline beside them had the same days
  */
 import { wilson } from '../evaluate/compare.ts';
+import { readSaid } from '../store/measures.ts';
 import type { Store } from '../store/postgres.ts';
-import { measureSignals } from './measure.ts';
-import type { Rollout } from './rollout.ts';
+import type { MeasuredOrigin, Rollout } from './rollout.ts';
 import { nobody, type Sample, type Served, sampleOf, slicesThatCount, sliceTitle } from './slice.ts';
 
 /** A user counts as one, with the mean of their outcomes; for such means Wilson's interval is rather too wide than too narrow. */
@@ -41,14 +41,16 @@ export type UsersOf = {
   readonly candidate: string;
   /** ms since epoch */
   readonly collected: { readonly since: number; readonly until: number };
+  /** The traffic that is looked at: the kind the agent learns from. */
+  readonly origin?: MeasuredOrigin; // production
   /** null: nobody got the candidate. */
   readonly rollout: Pick<Rollout, 'startedAt' | 'endedAt'> | null;
 };
 
 export async function measureUsers(store: Store, of: UsersOf, now: number): Promise<Users> {
-  const { agent, outcome, baseline, candidate, collected, rollout } = of;
+  const { agent, outcome, baseline, candidate, collected, rollout, origin = 'production' } = of;
   const served = (release: string, { since, until }: UsersOf['collected']): Promise<Served> =>
-    measureSignals(store, { agent, release, outcome, since, until });
+    readSaid(store, { agent, release, since, until, origin }, outcome);
   const before = await served(baseline, collected);
   if (rollout === null || rollout.startedAt === null) return usersFrom(outcome, before, unserved, unserved);
   const rolledOut = { since: rollout.startedAt, until: rollout.endedAt ?? now };

@@ -8,17 +8,11 @@ import { availableParallelism, totalmem } from 'node:os';
 import { basename, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { EngineError } from '../errors.ts';
-import {
-  type CheckpointSummary,
-  inspectCheckpoint,
-  mergeAdapter,
-  readCheckpoint,
-  readModelFiles,
-  writeCheckpoint,
-} from './checkpoint.ts';
+import { checkCheckpoint } from './check-checkpoint.ts';
+import { type CheckpointSummary, mergeAdapter, readCheckpoint, writeCheckpoint } from './checkpoint.ts';
 import { type ModelSpec, parseSpec, specHelp } from './model-spec.ts';
 import { newModel } from './new-model.ts';
-import { type ModelConfig, parameterShapes, parseModelConfig } from './onnx/config.ts';
+import type { ModelConfig } from './onnx/config.ts';
 import { tokenBytes } from './onnx/decode.ts';
 import { createOnnxEngine } from './onnx/engine.ts';
 import { Graph } from './onnx/graph.ts';
@@ -28,7 +22,6 @@ import { createSession, float32 } from './onnx/session.ts';
 import { hasParent, notify, runEngine } from './process.ts';
 import { isLoopback } from './serve.ts';
 import type { Loaded } from './served.ts';
-import { tokenizerFromFiles } from './tokenizer.ts';
 import { smallestVocabulary } from './tokenizer-train.ts';
 
 const whole =
@@ -203,11 +196,7 @@ function dtype(text: string): 'F32' | 'BF16' {
 }
 
 async function inspect(folder: string, options: { json?: boolean }): Promise<void> {
-  const summary = await inspectCheckpoint(folder);
-  const config = parseModelConfig(summary.config);
-  checkTensors(folder, config, summary);
-  const files = await readModelFiles(folder);
-  const tokenizer = tokenizerFromFiles(files);
+  const { summary, config, tokenizer } = await checkCheckpoint(folder);
   const needs = memoryNeeded(config, summary);
   const available = Math.min(process.availableMemory(), machineMemory());
   const speed = await speedHere(summary.parameters);
@@ -244,17 +233,6 @@ async function inspect(folder: string, options: { json?: boolean }): Promise<voi
     'speed',
     `about ${rough(speed.train)} tokens/s to train, ${rough(speed.sample)} to sample at batch 64 (estimated from ${speed.gflops.toFixed(0)} GFLOP/s)`,
   );
-}
-
-/** Every tensor the config needs, in its shape: what the engine will insist on when it loads. */
-function checkTensors(folder: string, config: ModelConfig, summary: CheckpointSummary): void {
-  for (const [name, shape] of parameterShapes(config)) {
-    const found = summary.tensors.get(name);
-    if (!found) throw new EngineError(`${folder} has no tensor ${name}; its config.json needs [${shape}].`);
-    if (String(found) !== String(shape)) {
-      throw new EngineError(`Tensor ${name} in ${folder} has the shape [${found}]; its config.json needs [${shape}].`);
-    }
-  }
 }
 
 const trainBatch = 4096;

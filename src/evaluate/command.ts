@@ -56,6 +56,30 @@ export function reportLines(report: Report, terminal: { readonly columns: number
     ...(overall?.detectable
       ? [`This suite can be relied on to show ${points(overall.detectable)} points or more.`]
       : []),
+    ...unsolvedLines(report, terminal),
+  ];
+}
+
+const unsolvedShown = 10;
+
+/** What the candidate did not solve in every attempt, and why. */
+function unsolvedLines({ tasks }: Report, terminal: { readonly columns: number; readonly paint: Paint }): string[] {
+  const unsolved = tasks.flatMap(({ id, candidate, reasons }) =>
+    candidate === 1 || reasons === undefined || reasons.candidate.length === 0
+      ? []
+      : [[id, candidate === null ? 'unmeasured' : percent(candidate), reasons.candidate.join(' ')]],
+  );
+  if (unsolved.length === 0) return [];
+  const columns: Column[] = [
+    { title: 'NOT SOLVED', shrinkTo: 10 },
+    { title: 'AFTER', right: true },
+    { title: 'WHY', shrinkTo: 20 },
+  ];
+  const more = unsolved.length - unsolvedShown;
+  return [
+    '',
+    ...table(columns, unsolved.slice(0, unsolvedShown), terminal),
+    ...(more > 0 ? [`and ${more} more; --json shows all.`] : []),
   ];
 }
 

@@ -1,7 +1,6 @@
 /**
  * The record of one evaluation: a candidate against the baseline on the same tasks with the same seeds, task by task, and
- * what follows. Its id says what was asked (models, suite, attempts, seed), so asking again finds the same report; apart
- * from times it also has the same content.
+ * what follows. Its id says what was asked (models, suite, attempts, seed, rules), so asking again finds the same report.
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -40,6 +39,8 @@ export const reportSchema = z.strictObject({
       /** Share of attempts that solved it; null: it could not be played (a tool or a server failed, not the model). */
       baseline: z.number().nullable(),
       candidate: z.number().nullable(),
+      /** Why attempts did not solve it, or could not be played: a few, each once. */
+      reasons: z.strictObject({ baseline: z.array(z.string()), candidate: z.array(z.string()) }).optional(),
     }),
   ),
   /** KL(candidate ‖ baseline), nats per token the candidate wrote; null where tokens are not known. */
@@ -53,7 +54,11 @@ export type Report = Readonly<z.infer<typeof reportSchema>>;
 
 type Asked = Pick<Report, 'agent' | 'baseline' | 'candidate' | 'suite' | 'attempts' | 'temperature' | 'seed'>;
 
-export function reportId({ agent, baseline, candidate, suite, attempts, temperature, seed }: Asked): string {
-  const asked = JSON.stringify([agent, baseline, candidate, suite.hash, attempts, temperature, seed]);
+/** `rules`: by what it is judged; other rules, other report. */
+export function reportId(
+  { agent, baseline, candidate, suite, attempts, temperature, seed }: Asked,
+  rules: Readonly<Record<string, unknown>>,
+): string {
+  const asked = JSON.stringify([agent, baseline, candidate, suite.hash, attempts, temperature, seed, rules]);
   return `report-${createHash('sha256').update(asked).digest('hex').slice(0, 16)}`;
 }

@@ -1,159 +1,156 @@
-/** Evaluating with a real, tiny engine: a task names a token, and the right answer is the token four above it. */
-import { describe, expect, it } from 'vitest';
+/** Evaluating releases, against a server that stands for the gateway: what goes where, what counts, and what is kept. */
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { EngineError } from '../errors.ts';
-import type { ChatCodec } from '../simulate/engine-player.ts';
+import { agentSchema } from '../agent.ts';
 import { type Environment, makeTask } from '../simulate/environment.ts';
-import { listReports, readReport, saveReport } from '../store/reports.ts';
+import { listReports } from '../store/reports.ts';
 import { withStore } from '../store/test-store.ts';
-import { TabularEngine } from '../train/fixtures/tabular-engine.ts';
-import { reportSchema } from './report.ts';
-import { type EvaluateOptions, evaluate } from './run.ts';
-import { makeSuite } from './suite.ts';
+import { caseSchema } from './case.ts';
+import { type EvaluateReleases, evaluateReleases } from './run.ts';
+import { makeCaseSuite, makeSuite } from './suite.ts';
 
 type Data = { token: number };
-const stop = 9;
+/** The user says a number and leaves after the answer, which should be the next one. */
 const world: Environment<Data, null> = {
-  name: 'tokens',
+  name: 'numbers',
   system: '',
-  types: { low: (rng) => ({ token: rng.integer(0, 1) }), high: (rng) => ({ token: rng.integer(2, 3) }) },
+  types: { any: (rng) => ({ token: rng.integer(0, 9) }) },
   data: z.strictObject({ token: z.int() }),
   database: () => null,
   tools: [],
   user: ({ data }) => ({ open: () => String(data.token), answer: () => null }),
   gradeTurn: () => ({ reward: 0, parts: {}, reasons: [] }),
   gradeEnd: ({ task, messages }) => {
-    const success = messages.at(-1)?.content === String(task.data.token + 4);
-    return { success, reward: success ? 1 : 0, parts: {}, reasons: [] };
+    const success = messages.at(-1)?.content === String(task.data.token + 1);
+    return { success, reward: success ? 1 : 0, parts: {}, reasons: success ? [] : ['wrong number'] };
   },
   limits: { turns: 2, callsPerTurn: 1, mistakes: 1, tokensPerTurn: 4, tokens: 64, seconds: 60, characters: 100 },
 };
-const codec: ChatCodec = {
-  encode: (messages) => messages.map(({ content }) => Number(content)),
-  decode: (tokens) => ({ message: { role: 'assistant', content: tokens.join(' ') } }),
-  stopTokens: [stop],
-};
-const suite = makeSuite(
-  'golden',
-  Array.from({ length: 40 }, (_, i) => makeTask(world, i % 2 === 0 ? 'low' : 'high', 'golden', i)),
+const tasks = Array.from({ length: 20 }, (_, i) => makeTask(world, 'any', 'golden', i));
+const cases = Array.from({ length: 20 }, (_, i) =>
+  caseSchema.parse({
+    id: `c${i}`,
+    type: 'any',
+    messages: [{ role: 'user', content: String(i) }],
+    expect: { equals: String(i + 1) },
+  }),
 );
 
-/** Says token + 4 and stops, for the tokens it knows; says nothing but "stop" for the others. */
-const knowing = (known: readonly number[]) =>
-  Array.from({ length: 10 }, (_, from) =>
-    Array.from({ length: 10 }, (_, to) => (to === (known.includes(from) ? from + 4 : stop) ? 50 : 0)),
-  );
-
-function options(known: readonly number[], better: readonly number[]): EvaluateOptions<Data, null> {
-  const engine = new TabularEngine(10);
-  engine.create('old', knowing(known));
-  engine.create('new', knowing(better));
-  return {
-    agent: 'desk',
-    engine,
-    environment: world,
-    suite,
-    codec,
-    baseline: { name: 'v1', model: 'old' },
-    candidate: { name: 'v2', model: 'new' },
-    seed: 7,
-    now: () => 1000,
-  };
-}
-
-const tokens = suite.tasks.map(({ data }) => data.token);
-const count = (...wanted: number[]) => tokens.filter((token) => wanted.includes(token)).length;
-
-describe('an evaluation', () => {
-  it('is the same when the engine dies under it and comes back', async () => {
-    const { seconds: _, ...whole } = await evaluate(options([0], [0, 1, 2, 3]));
-    class MortalEngine extends TabularEngine {
-      asked = 0;
-      override async sample(...call: Parameters<TabularEngine['sample']>) {
-        // Twice: once with some of the baseline's episodes answered, once with some of the candidate's.
-        if ([5, 60].includes(++this.asked)) throw new EngineError('The engine died.', { retryable: true });
-        return super.sample(...call);
-      }
-    }
-    const engine = new MortalEngine(10);
-    engine.create('old', knowing([0]));
-    engine.create('new', knowing([0, 1, 2, 3]));
-    expect(await evaluate({ ...options([0], []), engine })).toMatchObject(whole);
-    expect(engine.asked).toBeGreaterThan(80);
-  });
-
-  it('passes a model that learned something, and says of what type', async () => {
-    const progress: number[] = [];
-    const report = await evaluate({ ...options([0], [0, 1, 2, 3]), onProgress: (played) => progress.push(played) });
-    expect(report).toMatchObject({
-      verdict: 'pass',
-      suite: { name: 'golden', tasks: 40 },
-      overall: { n: 40, baseline: count(0) / 40, candidate: 1, better: count(1, 2, 3), worse: 0, test: 'mcnemar' },
-      types: { low: { n: 20, candidate: 1 }, high: { n: 20, baseline: 0, candidate: 1 } },
-    });
-    expect(progress.at(-1)).toBe(80);
-    expect(reportSchema.parse(report)).toEqual(report);
-  });
-
-  it('fails a model that knows less, and one that says the same thing to everybody', async () => {
-    expect((await evaluate(options([0, 1, 2, 3], [0, 1]))).verdict).toBe('fail');
-    expect((await evaluate(options([0, 1, 2, 3], []))).verdict).toBe('fail');
-  });
-
-  it('leaves a model that learned one thing and forgot another to a person', async () => {
-    // All of type low is lost, all of type high is won.
-    const report = await evaluate(options([0, 1], [2, 3]));
-    expect(report.verdict).toBe('inconclusive');
-    expect(report.reasons[1]).toMatch(/type low fell from 100\.0% to 0\.0%/);
-  });
-
-  it('says how far the candidate’s answers have moved from the baseline’s', async () => {
-    // The candidate is certain of two tokens where the baseline finds all 10 equally likely: ln 10 each.
-    const given = options([], [0, 1, 2, 3]);
-    (given.engine as TabularEngine).create(
-      'old',
-      Array.from({ length: 10 }, () => new Array<number>(10).fill(0)),
-    );
-    expect((await evaluate(given)).drift).toBeCloseTo(Math.log(10), 5);
-    expect((await evaluate(options([0, 1], [0, 1]))).drift).toBe(0);
-  });
-
-  it('measures nothing when the model is not there, and does not call that a failure', async () => {
-    const report = await evaluate({ ...options([0], [0]), candidate: { name: 'v2', model: 'absent' } });
-    expect(report).toMatchObject({ verdict: 'unmeasured', overall: null });
-    expect(report.tasks[0]).toMatchObject({ candidate: null });
-  });
-
-  it('gives the same report for the same seed, whatever else, and keeps the first', async () => {
-    const uneven = Array.from({ length: 10 }, () => new Array<number>(10).fill(0));
-    const play = async (seed: number) => {
-      const given = options([0], [0, 1]);
-      (given.engine as TabularEngine).create('new', uneven); // says anything
-      return evaluate({ ...given, attempts: 4, seed });
-    };
-    const [first, again, other] = [await play(7), await play(7), await play(8)];
-    expect(again).toEqual(first);
-    expect(other.id).not.toBe(first.id);
-    expect(other.tasks).not.toEqual(first.tasks);
-
-    const store = await withStore();
-    await saveReport(store, first);
-    await saveReport(store, { ...again, seconds: 99 });
-    expect(await readReport(store, first.id)).toEqual(first);
-    expect(await listReports(store, { agent: 'desk' })).toEqual([first]);
-    expect(await listReports(store, { agent: 'other' })).toEqual([]);
-  });
+type Seen = {
+  url: string;
+  headers: IncomingHttpHeaders;
+  body: { seed: number; max_tokens?: number; messages: { content: string }[] };
+};
+let server: Server;
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
 });
 
-describe('a suite', () => {
-  it('is known by its content', () => {
-    expect(makeSuite('other name', suite.tasks).hash).toBe(suite.hash);
-    expect(makeSuite('golden', suite.tasks.slice(1)).hash).not.toBe(suite.hash);
+/** Releases by name: what each answers to a number; null is no answer, a number of three digits a status. */
+async function gateway(releases: Record<string, (n: number) => string | number | null>) {
+  const seen: Seen[] = [];
+  server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = JSON.parse(Buffer.concat(chunks).toString()) as Seen['body'];
+    seen.push({ url: request.url!, headers: request.headers, body });
+    const answer = releases[String(request.headers['x-pawl-release'])]!(Number(body.messages.at(-1)!.content));
+    if (answer === null) return;
+    response.writeHead(typeof answer === 'number' ? answer : 200, {
+      'content-type': 'application/json',
+      'retry-after': '0',
+    });
+    response.end(
+      JSON.stringify({ choices: [{ message: { role: 'assistant', content: answer }, finish_reason: 'stop' }] }),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const door = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, key: 'secret' };
+  return { seen, play: { withDoor: <T>(use: (given: typeof door) => Promise<T>) => use(door) } };
+}
+
+const right = (n: number) => String(n + 1);
+const wrong = () => 'no idea';
+const store = await withStore();
+const asked = (given: Partial<EvaluateReleases> & Pick<EvaluateReleases, 'play'>): EvaluateReleases => ({
+  agent: agentSchema.parse({ name: `agent-${Math.random().toString(36).slice(2)}`, environment: world }),
+  store,
+  suite: makeCaseSuite('golden', cases),
+  baseline: { name: 'v1', checkpoint: null },
+  candidate: { name: 'v2', checkpoint: null },
+  ...given,
+});
+
+describe('evaluating releases', () => {
+  it('addresses each by name, as an evaluation, in trajectories of their own', async () => {
+    const { seen, play } = await gateway({ v1: wrong, v2: right });
+    const report = await evaluateReleases(asked({ play, attempts: 2, seed: 3 }));
+    expect(report).toMatchObject({ verdict: 'pass', attempts: 2, seed: 3, overall: { baseline: 0, candidate: 1 } });
+    expect(seen).toHaveLength(80);
+    expect(seen[0]!.headers).toMatchObject({
+      authorization: 'Bearer secret',
+      'x-pawl-release': 'v1',
+      'x-pawl-origin': 'evaluation',
+    });
+    expect(seen[0]!.body).not.toHaveProperty('max_tokens');
+    expect(new Set(seen.map(({ url }) => url)).size).toBe(80);
+    expect(new Set(seen.map(({ body }) => body.seed)).size).toBe(40);
   });
 
-  it('has no task twice and none that is trained on', () => {
-    const task = suite.tasks[0]!;
-    expect(() => makeSuite('s', [task, task])).toThrow(`two tasks with the id ${task.id}`);
-    expect(() => makeSuite('s', [{ ...task, split: 'train' }])).toThrow('is from the train split');
+  it('plays tasks through the gateway where there are no weights to load', async () => {
+    const { seen, play } = await gateway({ v1: wrong, v2: right });
+    const report = await evaluateReleases(asked({ play, suite: makeSuite('golden', tasks) }));
+    expect(report).toMatchObject({ verdict: 'pass', drift: null, overall: { n: 20, baseline: 0, candidate: 1 } });
+    expect(report.tasks[0]!.reasons).toEqual({ baseline: ['wrong number'], candidate: [] });
+    expect(seen[0]!.body.max_tokens).toBe(4);
+  });
+
+  it('does not hold broken answers against the model, and says what broke', async () => {
+    const { play } = await gateway({ v1: right, v2: (n) => (n < 10 ? 500 : right(n)) });
+    const given = asked({ play });
+    const report = await evaluateReleases(given);
+    expect(report).toMatchObject({ verdict: 'unmeasured', overall: { n: 10, candidate: 1 } });
+    expect(report.reasons[1]).toMatch(/^10 attempts broke, most often like this: http.* answered 500/);
+  });
+
+  it('gives up on answers that do not come, each after its time', async () => {
+    const { play } = await gateway({ v1: right, v2: () => null });
+    const evaluate = { timeoutSeconds: 0.1, concurrency: 20 };
+    const agent = agentSchema.parse({ name: 'slow', evaluate });
+    expect(await evaluateReleases(asked({ play, agent }))).toMatchObject({ verdict: 'unmeasured', overall: null });
+  });
+
+  it('keeps what was measured, and plays again what could not be', async () => {
+    const given = asked(await gateway({ v1: wrong, v2: () => 404 }));
+    expect((await evaluateReleases(given)).verdict).toBe('unmeasured');
+    server.closeAllConnections();
+    server.close();
+    const up = await gateway({ v1: wrong, v2: right });
+    const report = await evaluateReleases({ ...given, play: up.play });
+    expect(report.verdict).toBe('pass');
+    const count = up.seen.length;
+    expect(await evaluateReleases({ ...given, play: up.play })).toEqual(report);
+    expect(up.seen).toHaveLength(count);
+    expect(await listReports(store, { agent: given.agent.name })).toEqual([report]);
+    // Other rules are another question.
+    const agent = { ...given.agent, evaluate: { ...given.agent.evaluate, improvement: 0.5 } };
+    expect((await evaluateReleases({ ...given, agent, play: up.play })).id).not.toBe(report.id);
+  });
+
+  it('stops when it is told to', async () => {
+    const stop = new AbortController();
+    const { play } = await gateway({ v1: () => null, v2: right });
+    const under = evaluateReleases(asked({ play, signal: stop.signal }));
+    stop.abort(new Error('enough'));
+    await expect(under).rejects.toThrow('enough');
+  });
+
+  it('does not compare a release with itself', async () => {
+    const { play } = await gateway({});
+    const one = { name: 'v1', checkpoint: null };
+    await expect(evaluateReleases(asked({ play, candidate: one }))).rejects.toThrow('compared with itself');
   });
 });

@@ -1,134 +1,142 @@
 /**
- * Plays a suite with the baseline and with the candidate, each task with the same seeds, and judges. The same seed gives the
- * same report but for its times, so an evaluation that was killed is simply run again.
+ * Evaluates a candidate against a baseline, both releases of one agent, on one suite, and keeps the report. Tasks of an
+ * environment are played on the engine where both have weights of their own, since only there exact tokens are known; all
+ * else goes through the gateway.
+ *
+ * A report's id says what was asked, so an evaluation that was killed is simply run again, and one that was answered is not
+ * played twice. One that could not be measured is.
  */
+import type { Config } from '../config.ts';
 import type { Engine } from '../engine/engine.ts';
-import { EngineError } from '../errors.ts';
-import { type ChatCodec, enginePlayer, watchEngine } from '../simulate/engine-player.ts';
-import type { Environment } from '../simulate/environment.ts';
-import { type Episode, play } from '../simulate/episode.ts';
-import { type Comparison, compare } from './compare.ts';
-import { measureDrift } from './drift.ts';
-import { type Report, reportId } from './report.ts';
-import type { Suite } from './suite.ts';
-import { judge, type VerdictSettings } from './verdict.ts';
+import { ConfigError } from '../errors.ts';
+import { loadChatCodec } from '../simulate/chat-codec.ts';
+import type { Store } from '../store/postgres.ts';
+import { readReport, saveReport } from '../store/reports.ts';
+import type { Door } from './door.ts';
+import { engineContender } from './engine-contender.ts';
+import { caseContender, type ThroughDoor, taskContender } from './http-contender.ts';
+import { type Contender, type Match, matchId, playMatch } from './match.ts';
+import type { Report } from './report.ts';
+import { verdictSettings } from './settings.ts';
+import type { CaseSuite, Suite, TaskSuite } from './suite.ts';
 
-export type Contender = {
-  /** Name of the release or checkpoint; it goes into the report. */
+type Agent = Config['agents'][number];
+
+/** What an evaluation needs to know of a release. */
+export type Contestant = {
   readonly name: string;
-  /** The model's name at the engine, where it is loaded already. */
-  readonly model: string;
+  /** Folder of its weights, where they are ours. */
+  readonly checkpoint: string | null;
 };
 
-export type EvaluateOptions<Data, Database> = {
-  readonly agent: string;
-  readonly engine: Engine;
-  readonly environment: Environment<Data, Database>;
-  readonly suite: Suite<Data>;
-  readonly codec: ChatCodec;
-  readonly baseline: Contender;
-  readonly candidate: Contender;
-  readonly attempts?: number; // 1
-  readonly seed?: number; // 0
-  readonly temperature?: number; // 1
-  readonly settings?: VerdictSettings;
+/** Whoever lends something takes it back when its use has ended, in whatever way. */
+export type Play = {
+  readonly withDoor: <T>(use: (door: Door) => Promise<T>) => Promise<T>;
+  /** Without it, tasks go through the gateway too. */
+  readonly withEngine?: <T>(use: (engine: Engine) => Promise<T>) => Promise<T>;
+};
+
+export type EvaluateReleases = {
+  readonly agent: Agent;
+  readonly store: Store;
+  readonly suite: Suite<unknown>;
+  readonly baseline: Contestant;
+  readonly candidate: Contestant;
+  readonly play: Play;
+  /** Default: what the agent's file says. */
+  readonly attempts?: number | undefined;
+  readonly seed?: number | undefined; // 0
   readonly signal?: AbortSignal;
   readonly onProgress?: (played: number, total: number) => void;
-  readonly now?: () => number;
 };
 
-export async function evaluate<Data, Database>(options: EvaluateOptions<Data, Database>): Promise<Report> {
-  const { agent, engine, environment, suite, codec, settings, signal, onProgress, now = Date.now } = options;
-  const { attempts = 1, seed = 0, temperature = 1 } = options;
-  const began = now();
-  const total = 2 * suite.tasks.length * attempts;
-  const playWith = ({ model }: Contender, before: number): Promise<Episode[][]> =>
-    againIfDied(async () => {
-      const watched = watchEngine(engine);
-      let played = before;
-      const episodes = await play(
-        environment,
-        enginePlayer(watched.engine, model, codec, { temperature }),
-        suite.tasks,
-        {
-          attempts,
-          seed,
-          ...(signal ? { signal } : {}),
-          onEpisode: () => onProgress?.(++played, total),
-        },
-      );
-      watched.throwIfDied();
-      return episodes;
-    });
-  const baseline = (await playWith(options.baseline, 0)).map(solvedShare);
-  const episodes = await playWith(options.candidate, total / 2);
-  const candidate = episodes.map(solvedShare);
-  // One attempt at each task is enough to see how it talks.
-  const firsts = episodes.map((group) => group[0]!);
-  const drift = await againIfDied(() => measureDrift(engine, options.baseline.model, firsts, signal));
-  const tasks = suite.tasks.map(({ id, type }, i) => ({
-    id,
-    type,
-    baseline: baseline[i]!,
-    candidate: candidate[i]!,
-  }));
-  const asked = {
-    agent,
-    baseline: options.baseline.name,
-    candidate: options.candidate.name,
-    suite: { name: suite.name, hash: suite.hash, tasks: suite.tasks.length },
-    attempts,
-    temperature,
-    seed,
-  };
-  const { overall, types } = compareTasks(tasks, seed);
-  return {
-    id: reportId(asked),
-    ...asked,
-    overall,
-    types,
-    tasks,
-    drift,
-    ...mutable(judge({ tasks: tasks.length, overall, types, drift }, settings)),
-    seconds: (now() - began) / 1000,
-    createdAt: began,
-  };
-}
-
-/** An engine that died comes back with the models it had, and the same seeds play the same episodes. */
-async function againIfDied<T>(work: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof EngineError && error.retryable) || tries === 3) throw error;
-    }
-  }
-}
-
-const mutable = ({ verdict, reasons }: ReturnType<typeof judge>) => ({ verdict, reasons: [...reasons] });
-
-/** Attempts that broke for reasons outside the model say nothing about it; a task with no other attempt is not measured. */
-function solvedShare(episodes: readonly Episode[]): number | null {
-  const valid = episodes.filter(({ outcome }) => outcome !== 'crashed' && outcome !== 'failed');
-  return valid.length === 0 ? null : valid.filter(({ success }) => success).length / valid.length;
-}
-
-/** Tasks that both played, in all and by type. */
-export function compareTasks(
-  tasks: Report['tasks'],
-  seed: number,
-): { overall: Comparison | null; types: Record<string, Comparison> } {
-  const measured = tasks.flatMap(({ type, baseline, candidate }) =>
-    baseline === null || candidate === null ? [] : [{ type, baseline, candidate }],
-  );
-  const types: Record<string, Comparison> = Object.create(null);
-  for (const type of new Set(measured.map((pair) => pair.type))) {
-    const of = compare(
-      measured.filter((pair) => pair.type === type),
-      seed,
+export async function evaluateReleases(asked: EvaluateReleases): Promise<Report> {
+  const { agent, store, suite, signal, onProgress } = asked;
+  const { temperature } = agent.evaluate;
+  if (asked.baseline.name === asked.candidate.name)
+    throw new ConfigError(
+      `Release ${asked.candidate.name} would be compared with itself; name another with --candidate or --baseline.`,
     );
-    if (of) types[type] = of;
-  }
-  return { overall: compare(measured, seed), types: { ...types } };
+  const rules = {
+    agent: agent.name,
+    suite,
+    attempts: asked.attempts ?? agent.evaluate.attempts,
+    seed: asked.seed ?? 0,
+    temperature,
+    settings: { ...verdictSettings(agent.evaluate), ...(usesReward(suite) ? { reward: agent.reward.version } : {}) },
+    ...(signal ? { signal } : {}),
+    ...(onProgress ? { onProgress } : {}),
+  };
+  const id = matchId({ ...rules, baseline: unplayed(asked.baseline), candidate: unplayed(asked.candidate) });
+  const known = await readReport(store, id);
+  if (known !== null && known.verdict !== 'unmeasured') return known;
+  const report = await playReleases(asked, rules);
+  await saveReport(store, report);
+  // One that was saved meanwhile stands; what follows must be about the same.
+  return (await readReport(store, id))!;
 }
+
+type Rules = Omit<Match, 'baseline' | 'candidate' | 'drift'>;
+
+function playReleases({ agent, suite, baseline, candidate, play }: EvaluateReleases, rules: Rules): Promise<Report> {
+  const { environment } = agent;
+  const hasWeights = baseline.checkpoint !== null && candidate.checkpoint !== null;
+  if (suite.kind === 'tasks' && environment !== undefined && hasWeights && play.withEngine !== undefined)
+    return play.withEngine((engine) => playOnEngine(agent, engine, suite, baseline, candidate, rules));
+  return play.withDoor((door) => playThroughDoor(agent, door, suite, baseline, candidate, rules));
+}
+
+async function playOnEngine(
+  { environment, evaluate: { temperature } }: Agent,
+  engine: Engine,
+  suite: TaskSuite<unknown>,
+  baseline: Contestant,
+  candidate: Contestant,
+  rules: Rules,
+): Promise<Report> {
+  // Names of its own: what else the engine serves comes and goes without regard to us.
+  const models = { baseline: `evaluation-${baseline.name}`, candidate: `evaluation-${candidate.name}` };
+  const on = { engine, environment: environment!, suite, temperature };
+  const contender = async (role: keyof typeof models, { name, checkpoint }: Contestant) => {
+    await engine.load(models[role], checkpoint!);
+    return engineContender(on, { name, model: models[role], codec: await loadChatCodec(checkpoint!) });
+  };
+  try {
+    const before = await contender('baseline', baseline);
+    const after = await contender('candidate', candidate);
+    const drift = () => after.driftFrom(models.baseline, rules.signal);
+    return await playMatch({ ...rules, baseline: before, candidate: after, drift });
+  } finally {
+    const loaded = new Set((await engine.models()).map(({ name }) => name));
+    for (const model of Object.values(models)) if (loaded.has(model)) await engine.unload(model);
+  }
+}
+
+function playThroughDoor(
+  agent: Agent,
+  door: Door,
+  suite: Suite<unknown>,
+  baseline: Contestant,
+  candidate: Contestant,
+  rules: Rules,
+): Promise<Report> {
+  const { temperature, maxTokens, timeoutSeconds, concurrency } = agent.evaluate;
+  const began = Date.now().toString(36);
+  const contender = ({ name }: Contestant, role: string): Contender => {
+    const through: ThroughDoor = {
+      ...{ door, agent: agent.name, name, temperature, maxTokens, timeoutSeconds, concurrency },
+      prefix: `evaluation-${began}-${role}`,
+    };
+    if (suite.kind === 'cases') return caseContender(through, agent.reward, suite);
+    if (agent.environment !== undefined) return taskContender(through, agent.environment, suite);
+    throw new ConfigError(
+      `Suite ${suite.name} is of tasks, and agent ${agent.name} has no environment to play them in.`,
+    );
+  };
+  return playMatch({ ...rules, baseline: contender(baseline, 'a'), candidate: contender(candidate, 'b') });
+}
+
+const usesReward = (suite: Suite<unknown>): boolean =>
+  suite.kind === 'cases' && (suite satisfies CaseSuite).cases.some(({ expect }) => expect.score !== undefined);
+
+const unplayed = ({ name }: Contestant): Contender => ({ name, play: async () => [] });

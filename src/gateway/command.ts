@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { clock } from '../collect/timeline-print.ts';
 import { type Origin, origins } from '../collect/trajectory.ts';
 import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { agentOf } from '../config.ts';
 import { ConfigError } from '../errors.ts';
 import { createKey, type Key, listKeys, scopes, usualScopes } from '../store/keys.ts';
 import { plain, table } from '../terminal.ts';
@@ -44,7 +45,7 @@ const create = withConfigOption(new Command('create'))
     withHome(options, 'create', async ({ config, store, terminal }) => {
       const parsed = newKey.safeParse({
         name,
-        agent: options.agent ?? config.agent,
+        agent: options.agent ?? agentOf(config).name,
         origin: options.origin,
         scopes: options.scope,
         rateLimit: options.rate ?? null,

@@ -5,11 +5,13 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { RequestError } from '../errors.ts';
+import { addressed, askedEvaluation, type ReadyReleases } from './addressed.ts';
 import { createAdmission, retryAfter } from './admit.ts';
 import { readBody } from './body.ts';
 import { Budget, type Claim } from './budget.ts';
 import { endpoints, type Identity, parsePath } from './door.ts';
 import { type ErrorShape, errorShapeOf, openaiErrors, sendJson } from './error-shape.ts';
+import { createExplorer, type ExplorerParts } from './explorer.ts';
 import type { KeyRing } from './keys.ts';
 import { createKnownModels } from './known-models.ts';
 import { type CallParts, callModel } from './model-call.ts';
@@ -24,15 +26,26 @@ export type Gateway = {
   /** False when the path is not the gateway's. */
   handle(request: IncomingMessage, response: ServerResponse): boolean;
   readonly inFlight: number;
+  /** Ends what is asked beyond users' requests; those are the port's to end. */
+  close(): Promise<void>;
 };
 
 export function createGateway(
-  given: Omit<CallParts, 'models'> & { readonly keys: KeyRing; readonly uploads: Uploads },
+  given: Omit<CallParts, 'models' | 'explorer'> &
+    Pick<ExplorerParts, 'store' | 'secret'> & {
+      readonly keys: KeyRing;
+      readonly uploads: Uploads;
+      readonly releases: ReadyReleases;
+    },
 ): Gateway {
   const { config, upstreams, metrics, log } = given;
-  const parts = { ...given, models: createKnownModels(config.upstreams, upstreams) };
   const maxBody = config.gateway.maxBodyMb * 1024 * 1024;
   const budget = new Budget(config.gateway.memoryMb * 1024 * 1024, config.gateway.maxInFlight);
+  const explorer = createExplorer({
+    ...given,
+    load: () => ({ requests: budget.taken, isFull: 2 * budget.used > budget.bytes }),
+  });
+  const parts = { ...given, explorer, models: createKnownModels(config.upstreams, upstreams) };
   const admission = createAdmission(given.keys, budget);
   metrics.holds(() => ({ requests: budget.taken, bytes: budget.used }));
 
@@ -74,12 +87,15 @@ export function createGateway(
     try {
       const key = admission.key(request);
       checkScope(key, path.route);
+      const asked = askedEvaluation(request.headers, key);
       claim = admission.enter();
-      const visit = { path, request, response, key, claim, errors };
+      const evaluation = asked === null ? null : await addressed(asked, key, given.releases);
+      const visit = { path, request, response, key, claim, errors, evaluation };
       const endpoint = endpoints[path.route];
-      if (endpoint !== undefined && request.method === 'POST')
-        callModel(parts, endpoint, visit, await readBody(request, response, maxBody, claim));
-      else await serveOther(visit);
+      if (endpoint !== undefined && request.method === 'POST') {
+        const loading = callModel(parts, endpoint, visit, await readBody(request, response, maxBody, claim));
+        if (loading !== undefined) await loading;
+      } else await serveOther(visit);
     } catch (error) {
       claim?.leave();
       refuse(response, errors, error);
@@ -102,6 +118,7 @@ export function createGateway(
     get inFlight() {
       return budget.taken;
     },
+    close: () => explorer.close(),
   };
 }
 

@@ -6,6 +6,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { RecorderStats } from '../collect/recorder.ts';
 import type { TurnStatus } from '../collect/turn.ts';
+import type { Refusal } from './explore.ts';
 
 const maxValues = 200;
 
@@ -23,6 +24,11 @@ export type Metrics = {
   /** A request that never became a call: bad input, bad key, over the limit. */
   requestRefused(code: string): void;
   signalReceived(agent: string, kind: string, name: string): void;
+  explorationAsked(agent: string): void;
+  explorationAnswered(agent: string): void;
+  explorationFailed(agent: string): void;
+  explorationRefused(agent: string, reason: Refusal): void;
+  explorationSpent(agent: string, money: number): void;
   /** Asked at the time of reading. */
   holds(read: () => Held): void;
 };
@@ -93,6 +99,13 @@ export function createMetrics(recorder: () => RecorderStats, linesLost: () => nu
     labelNames: ['agent', 'kind', 'name'],
     registers,
   });
+  const exploration = (name: string, help: string, ...labels: 'reason'[]) =>
+    new Counter({ name: `pawl_exploration_${name}_total`, help, labelNames: ['agent', ...labels], registers });
+  const asked = exploration('asked', 'Further answers asked for after users had theirs');
+  const answered = exploration('answered', 'Those that came and are recorded as siblings');
+  const failed = exploration('failed', 'Those that did not come');
+  const notExplored = exploration('refused', 'Requests drawn for exploration and left out by a limit', 'reason');
+  const spent = exploration('money', 'What further answers cost by the configured price');
   let held = (): Held => ({ requests: 0, bytes: 0 });
   const heldGauge = (name: string, help: string, read: (now: Held) => number) =>
     new Gauge({
@@ -155,6 +168,11 @@ export function createMetrics(recorder: () => RecorderStats, linesLost: () => nu
       if (attempts > 1) retries.inc({ agent, release }, attempts - 1);
     },
     requestRefused: (code) => refused.inc({ code }),
+    explorationAsked: (agent) => asked.inc({ agent }),
+    explorationAnswered: (agent) => answered.inc({ agent }),
+    explorationFailed: (agent) => failed.inc({ agent }),
+    explorationRefused: (agent, reason) => notExplored.inc({ agent, reason }),
+    explorationSpent: (agent, money) => spent.inc({ agent }, money),
     signalReceived: (agent, kind, name) => signals.inc({ agent, kind, name: signalLabel(name) }),
   };
 }

@@ -4,6 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
+import type { Exchange } from '../collect/exchange.ts';
 import type { Recorder } from '../collect/recorder.ts';
 import type { Endpoint } from '../collect/turn.ts';
 import { uuidv7 } from '../collect/uuid.ts';
@@ -15,8 +16,10 @@ import type { Claim } from './budget.ts';
 import { expandKept } from './coding.ts';
 import { checkCall, identify, readCall } from './door.ts';
 import type { ErrorShape } from './error-shape.ts';
+import type { Explorer } from './explorer.ts';
 import { type Call, forward, type Outcome, type Target } from './forward.ts';
 import type { KnownModels } from './known-models.ts';
+import type { Loading } from './loading.ts';
 import type { Metrics } from './metrics.ts';
 import type { SignalLimits } from './signal-limits.ts';
 import { targetsOf } from './targets.ts';
@@ -31,13 +34,22 @@ export type CallParts = {
   readonly limits: SignalLimits;
   readonly metrics: Metrics;
   readonly models: KnownModels;
+  readonly explorer: Pick<Explorer, 'offer'>;
+  readonly loading: Loading;
   readonly log: Logger;
 };
 
-/** Throws a RequestError while nothing has been sent; from then on the visit's claim is this call's. */
-export function callModel(parts: CallParts, endpoint: Endpoint, visit: Visit, read: ReadBody): void {
-  const { config, routes, upstreams } = parts;
-  const { path, request, key, claim } = visit;
+/**
+ * Throws a RequestError while nothing has been sent; from then on the visit's claim is this call's. A promise where something
+ * must be loaded first.
+ */
+export function callModel(
+  parts: CallParts,
+  endpoint: Endpoint,
+  visit: Visit,
+  read: ReadBody,
+): Promise<void> | undefined {
+  const { path, request, key } = visit;
   const startedAt = Date.now();
   const began = performance.now();
   const { body, modelSpans } = readCall(read);
@@ -45,23 +57,38 @@ export function callModel(parts: CallParts, endpoint: Endpoint, visit: Visit, re
   const { trajectory, user, keys } = identify(path, request.headers, body, endpoint);
   const model = body.model as string;
   const id = uuidv7(startedAt);
-  const picked = routes.pick(model, { agent: key.agent, user, trajectory });
+  const addressed = visit.evaluation?.release ?? null;
+  const picked =
+    addressed === null
+      ? parts.routes.pick(model, { agent: key.agent, user, trajectory })
+      : { release: addressed, fallback: null, alone: true };
+  const { bytes } = read;
+  const facts = { endpoint, startedAt, began, trajectory, user, keys, model, id, picked, bytes };
+  const loading = picked === null ? null : parts.loading(picked);
+  if (loading !== null) return loading.then(() => send(parts, visit, facts, body, modelSpans));
+  send(parts, visit, facts, body, modelSpans);
+  return undefined;
+}
+
+function send(
+  parts: CallParts,
+  visit: Visit,
+  facts: Facts,
+  body: Readonly<Record<string, unknown>>,
+  modelSpans: [number, number][] | null,
+): void {
+  const { config, upstreams } = parts;
+  const { trajectory, model, id, picked, bytes } = facts;
   const answerHeaders: Record<string, string> =
     trajectory === null ? { 'x-pawl-turn': id } : { 'x-pawl-turn': id, 'x-pawl-trajectory': trajectory };
-  const { bytes } = read;
   const targets = targetsOf(
     { bytes, body, modelSpans, model, attempts: config.gateway.attempts, answerHeaders },
     picked,
     upstreams,
   );
-  if (!claim.take(rewrittenBytes(targets, bytes))) throw overloaded('The memory for requests in flight is used up.');
-  const call = new ModelCall(
-    parts,
-    visit,
-    { endpoint, startedAt, began, trajectory, user, keys, model, id, picked, bytes },
-    targets,
-  );
-  forward(call, upstreams, visit.response);
+  if (!visit.claim.take(rewrittenBytes(targets, bytes)))
+    throw overloaded('The memory for requests in flight is used up.');
+  forward(new ModelCall(parts, visit, facts, targets), upstreams, visit.response);
 }
 
 /** Bodies that were written anew, for another model's name or for more fields. */
@@ -142,14 +169,14 @@ class ModelCall implements Call {
     responseTruncated: boolean,
   ): void {
     const { endpoint, startedAt, trajectory, user, keys, model, id, bytes } = this.#facts;
-    const { key } = this.#visit;
+    const { key, evaluation } = this.#visit;
     this.#parts.limits.answered(key.agent, id, trajectory);
-    this.#parts.recorder.record({
+    const exchange: Exchange = {
       id,
       trajectory,
       agent: key.agent,
       user,
-      origin: key.origin,
+      origin: evaluation === null ? key.origin : 'evaluation',
       keys,
       endpoint,
       startedAt,
@@ -167,8 +194,11 @@ class ModelCall implements Call {
       requestBody: bytes,
       responseChunks,
       responseTruncated,
-    });
+    };
+    this.#parts.recorder.record(exchange);
     this.claim.leave();
+    const { body } = outcome.target;
+    this.#parts.explorer.offer(exchange, { path: this.route + this.query, headers: this.headers, body });
   }
 }
 

@@ -5,9 +5,10 @@
  * where the sender gives one). Sent again it replaces, it never adds.
  */
 import { z } from 'zod';
-import { type Attachment, clockErrorMs, earliestTime, type Signal, type SignalTarget } from '../collect/signal.ts';
+import type { Attachment, Signal, SignalTarget } from '../collect/signal.ts';
 import { trajectoryId } from '../collect/trajectory.ts';
 import { RequestError } from '../errors.ts';
+import { clockErrorMs, earliestTime } from '../store/times.ts';
 
 const text = (max: number) => z.string().max(max);
 const target = {

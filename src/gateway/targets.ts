@@ -45,13 +45,13 @@ function plain({ bytes, body, model, attempts, answerHeaders }: Asked, upstreams
   }));
 }
 
-function released(asked: Asked, { release, fallback }: Picked, upstreams: Upstreams): Target[] {
+function released(asked: Asked, { release, fallback, alone = false }: Picked, upstreams: Upstreams): Target[] {
   const { bytes, body, modelSpans, attempts, answerHeaders } = asked;
   return [release, ...(fallback === null ? [] : [fallback])].flatMap((one): Target[] => {
     // A candidate gets one try, and no other server's help: what it cannot do, the baseline does.
     const replaceable = fallback !== null && one === release;
     const chain = upstreams.from(one.upstream);
-    return (replaceable ? chain.slice(0, 1) : chain).map((upstream) => ({
+    return (replaceable || alone ? chain.slice(0, 1) : chain).map((upstream) => ({
       upstream,
       body: withFields(withModel(bytes, body, one.model, modelSpans), body, {
         ...upstreams.get(upstream).defaults,

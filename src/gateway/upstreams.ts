@@ -14,6 +14,8 @@ type Connected = {
 
 export type Upstreams = {
   readonly names: readonly string[];
+  /** One more, which was not known at the start: Pawl's own engine. */
+  add(name: string, settings: Upstream): void;
   get(name: string): Connected;
   /** The upstreams to ask for a model, in order: the one that lists it (else the first), then its fallbacks. */
   chain(model: string): readonly string[];
@@ -26,9 +28,12 @@ const connectTo = buildConnector({ timeout: 5_000 });
 const connect: buildConnector.connector = (options, done) =>
   connectTo(options, (error, socket) => (error === null ? done(null, skipContinue(socket)) : done(error, null)));
 
-export function connectUpstreams(settings: Config['upstreams']): Upstreams {
+export function connectUpstreams(configured: Config['upstreams']): Upstreams {
   const connected = new Map<string, Connected>();
-  for (const [name, { baseUrl, key, silenceSeconds, defaults }] of Object.entries(settings)) {
+  let settings: Config['upstreams'] = {};
+  let chains = chainsOf(settings);
+  const add = (name: string, upstream: Upstream) => {
+    const { baseUrl, key, silenceSeconds, defaults } = upstream;
     const url = new URL(baseUrl);
     connected.set(name, {
       pool: new Pool(url.origin, { connections: 512, connect, keepAliveTimeout: 30_000 }),
@@ -37,34 +42,36 @@ export function connectUpstreams(settings: Config['upstreams']): Upstreams {
       silenceMs: silenceSeconds * 1000,
       defaults,
     });
-  }
-  const names = [...connected.keys()];
-  const chains = new Map(names.map((name) => [name, chainFrom(name, settings)]));
-  const listed = new Map(
-    Object.values(settings).flatMap(({ models }) => models.map((model) => [model, chainFor(model, settings)])),
-  );
-  const unlisted = chainFor(null, settings);
+    settings = { ...settings, [name]: upstream };
+    chains = chainsOf(settings);
+  };
+  for (const [name, upstream] of Object.entries(configured)) add(name, upstream);
   return {
-    names,
+    get names() {
+      return [...connected.keys()];
+    },
+    add,
     get: (name) => connected.get(name)!,
-    chain: (model) => listed.get(model) ?? unlisted,
-    from: (name) => chains.get(name) ?? [],
+    chain: (model) => chains.listed.get(model) ?? chains.others,
+    from: (name) => chains.from.get(name) ?? [],
     close: async () => {
       await Promise.all([...connected.values()].map(({ pool }) => pool.destroy()));
     },
   };
 }
 
-/** Null: a model that nobody lists. */
-function chainFor(model: string | null, settings: Config['upstreams']): readonly string[] {
+/** Worked out once: every call asks. A model that several list is the first one's. */
+function chainsOf(settings: Config['upstreams']) {
   const names = Object.keys(settings);
-  const lists = (name: string) => model !== null && settings[name]!.models.includes(model);
-  return chainFrom(names.find(lists) ?? names[0], settings);
+  const from = new Map(names.map((name) => [name, chainFrom(name, settings)]));
+  const listed = new Map<string, readonly string[]>();
+  for (const name of names.toReversed()) for (const model of settings[name]!.models) listed.set(model, from.get(name)!);
+  return { from, listed, others: from.get(names[0] ?? '') ?? [] };
 }
 
-function chainFrom(first: string | undefined, settings: Config['upstreams']): readonly string[] {
+function chainFrom(first: string, settings: Config['upstreams']): readonly string[] {
   const chain: string[] = [];
-  let next = first;
+  let next: string | undefined = first;
   while (next !== undefined && !chain.includes(next)) {
     chain.push(next);
     next = settings[next]!.fallback;

@@ -1,5 +1,6 @@
 /** One request that was let in, as its handlers get it. Who takes it over must give its claim back. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Evaluation } from './addressed.ts';
 import type { Claim } from './budget.ts';
 import type { Identity } from './door.ts';
 import type { ErrorShape } from './error-shape.ts';
@@ -12,4 +13,6 @@ export type Visit = {
   readonly key: ClientKey;
   readonly claim: Claim;
   readonly errors: ErrorShape;
+  /** Set for an evaluation's calls, which are not traffic (addressed.ts). */
+  readonly evaluation: Evaluation | null;
 };

@@ -5,7 +5,7 @@
  * users weighs as much as one user who was there. Silence is unmeasured: most users never say anything.
  */
 import type { Signal } from '../collect/signal.ts';
-import { mean, type Scorer, unmeasured } from './scorer.ts';
+import { type ComputingScorer, mean, unmeasured } from './scorer.ts';
 
 const isVote = ({ kind, value }: Signal): boolean => kind === 'feedback' && value !== null && value >= 0 && value <= 1;
 
@@ -23,7 +23,7 @@ function meanOverVoters(votes: readonly Signal[], participants: ReadonlySet<stri
   return { value: sortedMean(means), voters: means.length };
 }
 
-export function feedback(): Scorer {
+export function feedback(): ComputingScorer {
   return {
     name: 'feedback',
     version: JSON.stringify(['feedback', 2]),

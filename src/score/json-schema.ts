@@ -1,109 +1,70 @@
 /**
- * Whether a value fits a JSON Schema, for checking a model's tool calls against the tools it was offered. The keywords
- * that tools use: type, enum, const, properties, required, additionalProperties, items, the plain bounds, anyOf, oneOf,
- * allOf. Not: $ref, pattern, format, if/then. What is not understood is not held against the model; `pattern` is left out
- * on purpose, since a recorded schema is a stranger's regular expression.
+ * Whether a value fits a JSON Schema: a model's tool calls against the tools it was offered, an answer against what a golden
+ * case asks for. @cfworker/json-schema does the checking, within a time limit, because value and schema are strangers'; it
+ * fetches nothing, so a `$ref` that leads out of the schema leads nowhere.
  */
-import { isDeepStrictEqual } from 'node:util';
+import { dereference, type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema';
 import { isObject } from '../collect/untrusted.ts';
+import { withinTime } from './time-limit.ts';
 
-const maxDepth = 50;
-/** Both value and schema are strangers'; at a list of a thousand against a thousand choices patience ends. */
-const maxSteps = 1_000_000;
-/** Comparing lists and objects may mean going through all of both. */
-const wholeSteps = 1000;
-type Patience = { left: number };
+/** Long enough for any schema that somebody wrote, short enough for the thousands of calls in a window. */
+const limitMs = 100;
 
-const typeFits = (value: unknown, type: unknown): boolean => {
-  switch (type) {
-    case 'object':
-      return isObject(value);
-    case 'array':
-      return Array.isArray(value);
-    case 'integer':
-      return Number.isInteger(value);
-    case 'null':
-      return value === null;
-    case 'string':
-    case 'number':
-    case 'boolean':
-      return typeof value === type;
-    default:
-      return true;
-  }
-};
+const drafts: readonly (readonly [RegExp, SchemaDraft])[] = [
+  [/draft-04/, '4'],
+  [/draft-0[67]/, '7'],
+  [/2019-09/, '2019-09'],
+];
 
-const within = (size: number, least: unknown, most: unknown): boolean =>
-  !(typeof least === 'number' && size < least) && !(typeof most === 'number' && size > most);
+const draftOf = (schema: Readonly<Record<string, unknown>>): SchemaDraft =>
+  drafts.find(([pattern]) => pattern.test(String(schema.$schema)))?.[1] ?? '2020-12';
 
-/** null: it fits. Otherwise where it does not, as a path such as `order.id`, or `the arguments` for the whole. */
-export function misfit(
-  value: unknown,
-  schema: unknown,
-  path = '',
-  depth = 0,
-  patience: Patience = { left: maxSteps },
-): string | null {
-  const here = path || 'the arguments';
-  if (schema === false) return here;
-  if (!isObject(schema) || depth > maxDepth || --patience.left < 0) return null;
-  const equals = (one: unknown): boolean => {
-    patience.left -= typeof one === 'object' && one !== null ? wholeSteps : 1;
-    return patience.left < 0 || isDeepStrictEqual(one, value);
-  };
-  const types = Array.isArray(schema.type) ? schema.type : [schema.type];
-  if (schema.type !== undefined && !types.some((type) => typeFits(value, type))) return here;
-  if (Array.isArray(schema.enum) && !schema.enum.some(equals)) return here;
-  if (Object.hasOwn(schema, 'const') && !equals(schema.const)) return here;
-  if (typeof value === 'string' && !within([...value].length, schema.minLength, schema.maxLength)) return here;
-  if (typeof value === 'number') {
-    if (!within(value, schema.minimum, schema.maximum)) return here;
-    if (typeof schema.exclusiveMinimum === 'number' && value <= schema.exclusiveMinimum) return here;
-    if (typeof schema.exclusiveMaximum === 'number' && value >= schema.exclusiveMaximum) return here;
-  }
-  const inside = Array.isArray(value)
-    ? arrayMisfit(value, schema, path, depth, patience)
-    : isObject(value)
-      ? objectMisfit(value, schema, path, depth, patience)
-      : null;
-  if (inside !== null) return inside;
-  const fits = (one: unknown) => misfit(value, one, path, depth + 1, patience) === null;
-  if (Array.isArray(schema.anyOf) && !schema.anyOf.some(fits)) return here;
-  if (Array.isArray(schema.oneOf) && schema.oneOf.filter(fits).length !== 1) return here;
-  for (const one of Array.isArray(schema.allOf) ? schema.allOf : []) {
-    const found = misfit(value, one, path, depth + 1, patience);
-    if (found !== null) return found;
-  }
-  return null;
+/** null: it fits. Otherwise where and why not. Throws for a schema that cannot be used, and OutOfTime. */
+export function misfit(value: unknown, schema: unknown): string | null {
+  if (schema === false) return 'nothing is allowed here';
+  if (!isObject(schema)) return null;
+  return withinTime(limitMs, () => {
+    const { valid, errors } = new Validator(schema as Schema, draftOf(schema)).validate(withoutPrototypes(value));
+    if (valid) return null;
+    // From the whole to the part: the last says what exactly is wrong.
+    const { instanceLocation, error } = errors.at(-1)!;
+    return instanceLocation === '#' ? error : `${instanceLocation.slice(2).replaceAll('/', '.')}: ${error}`;
+  });
 }
 
-type Plain = Readonly<Record<string, unknown>>;
-
-function arrayMisfit(
-  value: readonly unknown[],
-  schema: Plain,
-  path: string,
-  depth: number,
-  patience: Patience,
-): string | null {
-  if (!within(value.length, schema.minItems, schema.maxItems)) return path || 'the arguments';
-  if (!isObject(schema.items)) return null;
-  for (const [i, item] of value.entries()) {
-    const found = misfit(item, schema.items, `${path}[${i}]`, depth + 1, patience);
-    if (found !== null) return found;
+/** As `misfit`, for a schema that nobody here wrote: one that cannot be used is not held against the model. */
+export function misfitIfKnown(value: unknown, schema: unknown): string | null {
+  try {
+    return misfit(value, schema);
+  } catch {
+    return null;
   }
-  return null;
 }
 
-function objectMisfit(value: Plain, schema: Plain, path: string, depth: number, patience: Patience): string | null {
-  const properties = isObject(schema.properties) ? schema.properties : {};
-  const at = (name: string) => (path ? `${path}.${name}` : name);
-  for (const name of Array.isArray(schema.required) ? schema.required : [])
-    if (typeof name === 'string' && !Object.hasOwn(value, name)) return at(name);
-  for (const [name, item] of Object.entries(value)) {
-    const known = Object.hasOwn(properties, name);
-    const found = misfit(item, known ? properties[name] : schema.additionalProperties, at(name), depth + 1, patience);
-    if (found !== null) return found;
+/** Why a schema cannot be used; null when it can. */
+export function schemaProblem(schema: unknown): string | null {
+  if (typeof schema === 'boolean') return null;
+  if (!isObject(schema)) return 'a JSON Schema is an object';
+  try {
+    const known = withinTime(limitMs, () => dereference(schema as Schema));
+    for (const part of Object.values(known)) {
+      const target = typeof part === 'boolean' ? undefined : (part.__absolute_ref__ as string | undefined);
+      if (target !== undefined && known[target] === undefined)
+        return `$ref ${String((part as Schema).$ref)} leads nowhere`;
+    }
+    misfit(null, schema);
+    misfit({}, schema);
+    return null;
+  } catch (error) {
+    return (error as Error).message;
   }
-  return null;
+}
+
+/** Names that every object has, such as toString, are not the value's own. */
+function withoutPrototypes(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutPrototypes);
+  if (!isObject(value)) return value;
+  const bare = Object.create(null) as Record<string, unknown>;
+  for (const [name, item] of Object.entries(value)) bare[name] = withoutPrototypes(item);
+  return bare;
 }

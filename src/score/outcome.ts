@@ -3,7 +3,7 @@
  * since outcomes are corrected. Outcomes come late, so none yet is unmeasured, not a failure.
  */
 import type { Signal } from '../collect/signal.ts';
-import { type Scorer, unmeasured } from './scorer.ts';
+import { type ComputingScorer, unmeasured } from './scorer.ts';
 
 export type OutcomeRange = {
   /** The measured value that is worth 0, e.g. 48 hours. */
@@ -15,7 +15,7 @@ export type OutcomeRange = {
 const isNewer = (a: Signal, b: Signal): boolean => a.at > b.at || (a.at === b.at && a.identity > b.identity);
 
 /** Without a range the value itself must be in 0–1 (false and true arrive as 0 and 1). */
-export function outcome(name: string, range?: OutcomeRange): Scorer {
+export function outcome(name: string, range?: OutcomeRange): ComputingScorer {
   const { worst, best } = range ?? { worst: 0, best: 1 };
   if (!Number.isFinite(worst) || !Number.isFinite(best) || worst === best)
     throw new Error(`The range of outcome '${name}' goes from ${worst} to ${best}; give two different numbers.`);

@@ -8,6 +8,8 @@ import { windowQuery } from '../store/window.ts';
 import { defaultReward } from './default-reward.ts';
 import { converse } from './fixtures.ts';
 import { scoreWindow } from './run.ts';
+import type { Scorer } from './scorer.ts';
+import { weighted } from './weighted.ts';
 
 const now = new Date(noon + 3_600_000);
 const window = {
@@ -33,7 +35,7 @@ test('scores a window once, and again only what got new evidence', async () => {
   await writeEntries(store, [entry.turn({ trajectory: 'silent', startedAt: noon + 1 })]);
   await writeEntries(store, [entry.turn({ trajectory: 'other', agent: 'shop' })]);
   await writeEntries(store, [entry.turn({ trajectory: 'played', origin: 'simulation' })]);
-  const none = { scored: 0, rescored: 0, unchanged: 0, tooLong: 0, tooLarge: 0, unmeasured: 0 };
+  const none = { scored: 0, rescored: 0, unchanged: 0, tooLong: 0, tooLarge: 0, unmeasured: 0, broken: 0, answers: 0 };
   expect(await scoreWindow(store, window)).toEqual({ ...none, trajectories: 4, scored: 4, unmeasured: 1 });
   expect(await scoreWindow(store, window)).toEqual({ ...none, trajectories: 4, unchanged: 4, unmeasured: 1 });
   expect((await listScores(store, 'a'))[0]).toMatchObject({
@@ -65,6 +67,34 @@ test('scores a window once, and again only what got new evidence', async () => {
   await writeEntries(store, [outcome({ identity: 'a', target: { kind: 'trajectory', id: 'a' }, at: noon + 1 })]);
   expect(await scoreWindow(store, window)).toMatchObject({ rescored: 1, unchanged: 3 });
   expect((await listScores(store, 'a'))[0]!.total).toBe(1);
+});
+
+test('asks a judge about a few conversations at a time, and again where it broke', async () => {
+  const store = await withStore();
+  await writeEntries(
+    store,
+    ['a', 'b', 'c', 'd', 'e'].flatMap((id, i) => turnsOf(id, noon + i * 10_000)),
+  );
+  let asking = 0;
+  let most = 0;
+  let away = true;
+  const judge: Scorer = {
+    name: 'judge',
+    version: '1',
+    async score({ trajectory }) {
+      most = Math.max(most, ++asking);
+      await new Promise(setImmediate);
+      asking--;
+      if (away && trajectory.id === 'c') throw new Error('the judge is away');
+      return { value: 1, reason: 'fine', turns: new Map() };
+    },
+  };
+  const judged = { ...window, spec: weighted({ judge: [1, judge] }), atOnce: 2 };
+  expect(await scoreWindow(store, judged)).toMatchObject({ scored: 5, unmeasured: 1, broken: 1 });
+  expect(most).toBe(2);
+  expect((await listScores(store, 'c'))[0]!.parts.judge!.reason).toBe('scorer judge failed: the judge is away');
+  away = false;
+  expect(await scoreWindow(store, judged)).toMatchObject({ rescored: 1, unchanged: 4, unmeasured: 0, broken: 0 });
 });
 
 test('tells two conversations apart that used the same id weeks apart', async () => {

@@ -1,7 +1,8 @@
 /**
  * Scores every trajectory of a window under one reward spec. Can be run again at any time and after any interruption: a
  * trajectory whose turns and signals are those of its score is left alone, one that got a late outcome or another turn is
- * scored again. Only the latter two are read whole.
+ * scored again, and so is one where a scorer broke. Only these are read whole. Scorers that ask somebody are asked for a few
+ * conversations at a time.
  */
 import type { Origin } from '../collect/trajectory.ts';
 import type { Store } from '../store/postgres.ts';
@@ -15,7 +16,8 @@ import {
   readTurnsOf,
   windowPages,
 } from '../store/window.ts';
-import { evidenceOf } from './score.ts';
+import { scoreAnswers } from './answers.ts';
+import { evidenceOf, isBroken } from './score.ts';
 import { describeSpec, type RewardSpec, scoreOf } from './weighted.ts';
 
 export type ScoreWindow = {
@@ -27,6 +29,11 @@ export type ScoreWindow = {
   readonly until: Date;
   readonly origin?: Origin; // production
   readonly now: Date;
+  /** Conversations scored at a time. */
+  readonly atOnce?: number; // 8
+  /** Aborted, it ends after the batch it is in; what is scored stays. */
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (counts: ScoreCounts) => void;
 };
 
 export type ScoreCounts = {
@@ -42,14 +49,28 @@ export type ScoreCounts = {
   readonly tooLarge: number;
   /** Nothing could be measured, whether that was found now or before: the same after an interruption. */
   readonly unmeasured: number;
+  /** A scorer broke or took too long for these; the next run asks it again. */
+  readonly broken: number;
+  /** Single answers scored beside them, where a turn was answered more than once. */
+  readonly answers: number;
 };
 
 /** A runaway loop is not a conversation; nobody learns from one, and it would fill the memory. */
 export const maxTurns = 1000;
 
 export async function scoreWindow(store: Store, options: ScoreWindow): Promise<ScoreCounts> {
-  const { agent, spec, since, until, origin = 'production', now } = options;
-  const counts = { trajectories: 0, scored: 0, rescored: 0, unchanged: 0, tooLong: 0, tooLarge: 0, unmeasured: 0 };
+  const { agent, spec, since, until, origin = 'production', now, atOnce = 8 } = options;
+  const counts = {
+    trajectories: 0,
+    scored: 0,
+    rescored: 0,
+    unchanged: 0,
+    tooLong: 0,
+    tooLarge: 0,
+    unmeasured: 0,
+    broken: 0,
+    answers: 0,
+  };
   await saveRewardSpec(store, { version: spec.version, parts: describeSpec(spec), at: now });
   for await (const page of windowPages(store, { agent, origin, since, until })) {
     counts.trajectories += page.length;
@@ -74,7 +95,7 @@ export async function scoreWindow(store: Store, options: ScoreWindow): Promise<S
     counts.tooLarge += pending.length - readable.length;
     for (const batch of batchesOf(readable, sizes)) {
       const turns = await readTurnsOf(store, batch);
-      const scores = batch.map((one) => {
+      const scores = await eachAtOnce(batch, atOnce, (one) => {
         const key = placedKey(one);
         const input = { trajectory: one.trajectory, turns: turns.get(key) ?? [], signals: signals.get(key) ?? [] };
         return scoreOf(spec, input, { day: one.day, at: now.getTime() });
@@ -82,7 +103,22 @@ export async function scoreWindow(store: Store, options: ScoreWindow): Promise<S
       await saveScores(store, scores);
       for (const one of batch) counts[known.has(placedKey(one)) ? 'rescored' : 'scored']++;
       counts.unmeasured += scores.filter(({ total }) => total === null).length;
+      counts.broken += scores.filter(isBroken).length;
+      options.onProgress?.({ ...counts });
+      options.signal?.throwIfAborted();
     }
+    counts.answers += await scoreAnswers(store, spec, fit, turnIds, now);
   }
   return counts;
+}
+
+/** In the order of the items, whichever is done first. */
+async function eachAtOnce<T, R>(items: readonly T[], atOnce: number, work: (item: T) => Promise<R>): Promise<R[]> {
+  const results = new Array<R>(items.length);
+  let next = 0;
+  const worker = async () => {
+    for (let i = next++; i < items.length; i = next++) results[i] = await work(items[i]!);
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
+  return results;
 }

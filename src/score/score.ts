@@ -44,8 +44,14 @@ export const score = z.strictObject({
 });
 export type Score = Readonly<z.infer<typeof score>>;
 
-/** A signal that is replaced gets a new id, so ids say everything; order of arrival says nothing. */
-export const evidenceOf = (turnIds: readonly string[], signalIds: readonly string[]): string =>
+/**
+ * A signal that is replaced gets a new id, so ids say everything; order of arrival says nothing. What was seen while a scorer
+ * was broken is marked, so that it never equals what is there.
+ */
+export const evidenceOf = (turnIds: readonly string[], signalIds: readonly string[], broken = false): string =>
   createHash('sha256')
     .update(JSON.stringify([[...turnIds].sort(), [...signalIds].sort()]))
-    .digest('hex');
+    .digest('hex') + (broken ? brokenMark : '');
+
+const brokenMark = ' broken';
+export const isBroken = ({ evidence }: Pick<Score, 'evidence'>): boolean => evidence.endsWith(brokenMark);

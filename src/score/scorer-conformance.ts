@@ -1,6 +1,6 @@
-/** What every scorer must do, whatever it measures. Each scorer's test hands in its own best and silent cases. */
+/** What every scorer must do, whatever it measures and whether it computes or asks. Each scorer's test hands in its own best and silent cases. */
 import { expect, test } from 'vitest';
-import type { Scorer, ScorerInput } from './scorer.ts';
+import type { Measured, Scorer, ScorerInput } from './scorer.ts';
 
 export type ScorerCases = {
   readonly scorer: Scorer;
@@ -12,7 +12,7 @@ export type ScorerCases = {
   readonly silent: ScorerInput;
 };
 
-const plain = ({ value, turns, reason }: ReturnType<Scorer['score']>) => ({
+const plain = ({ value, turns, reason }: Measured) => ({
   value,
   reason,
   turns: [...turns].sort(([a], [b]) => (a < b ? -1 : 1)),
@@ -20,25 +20,28 @@ const plain = ({ value, turns, reason }: ReturnType<Scorer['score']>) => ({
 
 export function scorerConformance({ scorer, gold, poor, silent }: ScorerCases): void {
   const cases = Object.entries({ gold, poor, silent });
+  /** What it says, whether it computes or asks. */
+  const ask = async (input: ScorerInput): Promise<Measured> =>
+    await scorer.score(input, { signal: new AbortController().signal });
 
-  test('gives full marks to its gold case, and less to the poor one', () => {
-    expect(scorer.score(gold).value).toBe(1);
-    for (const value of scorer.score(gold).turns.values()) expect(value).toBe(1);
-    expect(scorer.score(poor).value).toBeLessThan(1);
+  test('gives full marks to its gold case, and less to the poor one', async () => {
+    expect((await ask(gold)).value).toBe(1);
+    for (const value of (await ask(gold)).turns.values()) expect(value).toBe(1);
+    expect((await ask(poor)).value).toBeLessThan(1);
   });
 
-  test('says null, not 0, when it cannot tell, and says why', () => {
-    const measured = scorer.score(silent);
+  test('says null, not 0, when it cannot tell, and says why', async () => {
+    const measured = await ask(silent);
     expect(measured.value).toBeNull();
     expect(measured.turns.size).toBe(0);
     expect(measured.reason).not.toBe('');
     const nothing = { ...silent, turns: [], signals: [] };
-    expect(scorer.score(nothing).value).toBeNull();
+    expect((await ask(nothing)).value).toBeNull();
   });
 
-  test('keeps every value in 0–1 and speaks only of turns it was given', () => {
+  test('keeps every value in 0–1 and speaks only of turns it was given', async () => {
     for (const [, input] of cases) {
-      const { value, turns } = scorer.score(input);
+      const { value, turns } = await ask(input);
       const ids = new Set(input.turns.map(({ id }) => id));
       for (const one of [...(value === null ? [] : [value]), ...turns.values()]) {
         expect(one).toBeGreaterThanOrEqual(0);
@@ -48,19 +51,19 @@ export function scorerConformance({ scorer, gold, poor, silent }: ScorerCases): 
     }
   });
 
-  test('does not care in which order turns and signals come', () => {
+  test('does not care in which order turns and signals come', async () => {
     for (const [, input] of cases) {
       const reversed = { ...input, turns: [...input.turns].reverse(), signals: [...input.signals].reverse() };
-      expect(plain(scorer.score(reversed))).toEqual(plain(scorer.score(input)));
+      expect(plain(await ask(reversed))).toEqual(plain(await ask(input)));
     }
   });
 
-  test('changes nothing it is given, and gives the same answer twice', () => {
+  test('changes nothing it is given, and gives the same answer twice', async () => {
     for (const [, input] of cases) {
       const before = structuredClone(input);
-      const first = plain(scorer.score(input));
+      const first = plain(await ask(input));
       expect(input).toEqual(before);
-      expect(plain(scorer.score(input))).toEqual(first);
+      expect(plain(await ask(input))).toEqual(first);
     }
   });
 }

@@ -1,6 +1,7 @@
 /**
- * A scorer: one way of telling how good a recorded conversation was. Pure: no clock, no network, no database; the same
- * input gives the same answer, in whatever order turns and signals come. Every scorer runs scorer-conformance.ts.
+ * A scorer: one way of telling how good a recorded conversation was. What it says follows from its input, in whatever order
+ * turns and signals come. Most compute; one that must ask somebody (a judge, a service) answers with a promise, and is given a
+ * limit of time and a signal to stop at. Every scorer runs scorer-conformance.ts.
  */
 import type { Signal } from '../collect/signal.ts';
 import type { Trajectory } from '../collect/trajectory.ts';
@@ -25,8 +26,13 @@ export type Scorer = {
   readonly name: string;
   /** Changes whenever the same input would score differently: settings and, for a change of the code, a number. */
   readonly version: string;
-  score(input: ScorerInput): Measured;
+  /** Seconds it may take for one conversation; beyond them it has measured nothing. */
+  readonly timeoutSeconds?: number; // 60
+  score(input: ScorerInput, options: { readonly signal: AbortSignal }): Measured | Promise<Measured>;
 };
+
+/** One that only computes. */
+export type ComputingScorer = Scorer & { score(input: ScorerInput): Measured };
 
 export const unmeasured = (reason: string): Measured => ({ value: null, reason, turns: new Map() });
 

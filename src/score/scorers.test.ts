@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { noon, signal, turn } from '../store/fixtures.ts';
 import { feedback } from './feedback.ts';
 import { converse, trajectory } from './fixtures.ts';
-import { misfit } from './json-schema.ts';
 import { outcome } from './outcome.ts';
 import { scorerConformance } from './scorer-conformance.ts';
 import { toolUse } from './tool-use.ts';
@@ -122,37 +121,12 @@ describe('tool use', () => {
   });
 });
 
-describe('fitting a schema', () => {
-  const schema = {
-    type: 'object',
-    properties: {
-      kind: { enum: ['refund', 'exchange'] },
-      items: { type: 'array', minItems: 1, items: { type: 'object', required: ['id'] } },
-      note: { type: ['string', 'null'], maxLength: 3 },
-      amount: { type: 'number', minimum: 0, exclusiveMaximum: 100 },
-      either: { anyOf: [{ type: 'string' }, { const: 1 }] },
-    },
-    required: ['kind'],
-    additionalProperties: false,
-  };
-  test.each([
-    [{ kind: 'refund' }, null],
-    [{ kind: 'refund', items: [{ id: 1 }], note: null, amount: 99.5, either: 1 }, null],
-    [{}, 'kind'],
-    [{ kind: 'steal' }, 'kind'],
-    [{ kind: 'refund', items: [] }, 'items'],
-    [{ kind: 'refund', items: [{ id: 1 }, {}] }, 'items[1].id'],
-    [{ kind: 'refund', note: 'long' }, 'note'],
-    [{ kind: 'refund', amount: 100 }, 'amount'],
-    [{ kind: 'refund', either: 2 }, 'either'],
-    [{ kind: 'refund', other: 1 }, 'other'],
-    [[], 'the arguments'],
-  ])('%j misfits at %j', (value, where) => {
-    expect(misfit(value, schema)).toBe(where);
-  });
-
-  test('is not misled by names every object has', () => {
-    expect(misfit({}, { type: 'object', required: ['toString'] })).toBe('toString');
-    expect(misfit({ toString: 1 }, { type: 'object', properties: {}, additionalProperties: false })).toBe('toString');
+describe('a scorer that asks', () => {
+  const resolvedIn = outcome('resolved');
+  scorerConformance({
+    scorer: { name: 'judge', version: '1', score: async (seen) => resolvedIn.score(seen) },
+    gold: input([resolved({ value: 1 })]),
+    poor: input([resolved({ value: 0 })]),
+    silent: input([vote('ann', 1)]),
   });
 });

@@ -13,8 +13,8 @@
 import { chatMessages } from '../collect/chat-form.ts';
 import type { Turn } from '../collect/turn.ts';
 import { isObject, type JsonObject, parseUntrusted } from '../collect/untrusted.ts';
-import { misfit } from './json-schema.ts';
-import { inOrder, mean, type Scorer, unmeasured } from './scorer.ts';
+import { misfitIfKnown } from './json-schema.ts';
+import { type ComputingScorer, inOrder, mean, unmeasured } from './scorer.ts';
 
 type Call = { readonly id: string | null; readonly name: string | null; readonly arguments: unknown };
 type Faults = Map<string, number>;
@@ -100,7 +100,8 @@ function judge(
   if (tools !== null && !tools.has(call.name)) return { worth: 0, fault: 'of an unknown tool' };
   const given = typeof call.arguments === 'string' ? parseUntrusted(call.arguments || '{}') : call.arguments;
   if (!isObject(given)) return { worth: 0, fault: 'with arguments that are no JSON object' };
-  if (misfit(given, tools?.get(call.name)) !== null) return { worth: 0, fault: 'with arguments that do not fit' };
+  if (misfitIfKnown(given, tools?.get(call.name)) !== null)
+    return { worth: 0, fault: 'with arguments that do not fit' };
   const key = JSON.stringify([call.name, canonical(given)]);
   const before = seen.get(key);
   const repeated = before !== undefined && (result === null || before.has(null) || before.has(result));
@@ -109,10 +110,10 @@ function judge(
   return result !== null && isError(result) ? { worth: 0.5, fault: 'answered by an error' } : { worth: 1, fault: null };
 }
 
-export function toolUse(): Scorer {
+export function toolUse(): ComputingScorer {
   return {
     name: 'tool use',
-    version: JSON.stringify(['tool-use', 1]),
+    version: JSON.stringify(['tool-use', 2]),
     score({ turns: given }) {
       const turns = inOrder(given);
       const seen = new Map<string, Set<string | null>>();

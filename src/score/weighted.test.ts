@@ -3,7 +3,7 @@ import { signal } from '../store/fixtures.ts';
 import { feedback } from './feedback.ts';
 import { converse, trajectory } from './fixtures.ts';
 import { outcome } from './outcome.ts';
-import { score as schema } from './score.ts';
+import { isBroken, score as schema } from './score.ts';
 import type { Scorer } from './scorer.ts';
 import { toolUse } from './tool-use.ts';
 import { scoreOf, weighted } from './weighted.ts';
@@ -17,8 +17,12 @@ const about = { day: '2026-05-20', at: 5 };
 const resolved = signal({ kind: 'outcome', name: 'resolved', value: 1, identity: 'r', user: null });
 
 describe('a weighted score', () => {
-  test('is the weighted mean of its parts', () => {
-    const score = scoreOf(spec, { trajectory: trajectory(), turns, signals: [resolved, signal({ value: 0 })] }, about);
+  test('is the weighted mean of its parts', async () => {
+    const score = await scoreOf(
+      spec,
+      { trajectory: trajectory(), turns, signals: [resolved, signal({ value: 0 })] },
+      about,
+    );
     expect(schema.parse(score)).toEqual(score);
     // 0.5 × 1 + 0.3 × 0.5 + 0.2 × 0
     expect(score.total).toBe(0.65);
@@ -34,22 +38,22 @@ describe('a weighted score', () => {
     ]);
   });
 
-  test('leaves out what was not measured and shares its weight among the rest', () => {
-    const score = scoreOf(spec, { trajectory: trajectory(), turns, signals: [resolved] }, about);
+  test('leaves out what was not measured and shares its weight among the rest', async () => {
+    const score = await scoreOf(spec, { trajectory: trajectory(), turns, signals: [resolved] }, about);
     // (0.5 × 1 + 0.3 × 0.5) / 0.8
     expect(score.total).toBe(0.8125);
     expect(score.measured).toBe(0.8);
     expect(score.parts.feedback).toEqual({ value: null, weight: 0.2, reason: 'no feedback' });
   });
 
-  test('is no score where nothing was measured', () => {
+  test('is no score where nothing was measured', async () => {
     const silent = converse('Hello', [{ say: 'Hello.' }]);
-    const score = scoreOf(spec, { trajectory: trajectory(), turns: silent, signals: [] }, about);
+    const score = await scoreOf(spec, { trajectory: trajectory(), turns: silent, signals: [] }, about);
     expect(score.total).toBeNull();
     expect(score.measured).toBe(0);
   });
 
-  test('keeps the reason when a scorer fails or answers nonsense', () => {
+  test('keeps the reason when a scorer fails or answers nonsense', async () => {
     const scorer = (score: Scorer['score']): Scorer => ({ name: 'x', version: '1', score });
     const odd = weighted({
       good: [1, outcome('resolved')],
@@ -61,11 +65,49 @@ describe('a weighted score', () => {
         }),
       ],
     });
-    const score = scoreOf(odd, { trajectory: trajectory(), turns, signals: [resolved] }, about);
+    const score = await scoreOf(odd, { trajectory: trajectory(), turns, signals: [resolved] }, about);
     expect(score.total).toBe(1);
     expect(score.measured).toBe(0.25);
     expect(score.parts.wild!.reason).toBe('scorer wild gave 1.5, which is not in 0–1');
     expect(score.parts.thrown!.reason).toBe('scorer thrown failed: no luck');
+    expect(isBroken(score)).toBe(true);
+  });
+
+  test('waits for scorers that ask, all at the same time, and no longer than each may take', async () => {
+    const asked: string[] = [];
+    let all: () => void;
+    const everyoneAsked = new Promise<void>((resolve) => {
+      all = resolve;
+    });
+    const judge = (name: string): Scorer => ({
+      name,
+      version: '1',
+      async score() {
+        asked.push(name);
+        if (asked.length === 2) all();
+        await everyoneAsked; // hangs for ever if they are asked one after the other
+        return { value: 0.5, reason: 'a judge', turns: new Map() };
+      },
+    });
+    let stopped = false;
+    const hanging: Scorer = {
+      name: 'hanging',
+      version: '1',
+      timeoutSeconds: 0.01,
+      score: (_, { signal }) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => {
+            stopped = true;
+            reject(signal.reason);
+          });
+        }),
+    };
+    const judged = weighted({ a: [1, judge('a')], b: [1, judge('b')], late: [2, hanging] });
+    const score = await scoreOf(judged, { trajectory: trajectory(), turns, signals: [resolved] }, about);
+    expect(score).toMatchObject({ total: 0.5, measured: 0.5 });
+    expect(score.parts.late).toEqual({ value: null, weight: 2, reason: 'scorer late did not answer within 0.01 s' });
+    expect(stopped).toBe(true);
+    expect(isBroken(score)).toBe(true);
   });
 });
 

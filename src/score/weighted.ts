@@ -39,15 +39,31 @@ const isUnit = (value: number): boolean => value >= 0 && value <= 1;
 /** Nine digits: 0.1 + 0.6 must reach a threshold of 0.7. */
 const round = (value: number): number => Math.min(1, Math.max(0, Math.round(value * 1e9) / 1e9));
 
-/** A scorer that throws or answers nonsense has measured nothing; the reason is kept in the row. */
-function measure({ name, scorer }: WeightedPart, input: ScorerInput): Measured {
+/** `failed`: nothing was measured because the scorer broke, not because there was nothing to see. */
+type Result = Measured & { readonly failed?: true };
+const failed = (reason: string): Result => ({ ...unmeasured(reason.slice(0, 500)), failed: true });
+
+/** A scorer that throws, answers nonsense or never ends has measured nothing; the reason is kept in the row. */
+async function measure({ name, scorer }: WeightedPart, input: ScorerInput): Promise<Result> {
+  const { timeoutSeconds = 60 } = scorer;
+  const stop = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<Result>((resolve) => {
+    timer = setTimeout(() => {
+      const reason = `scorer ${name} did not answer within ${timeoutSeconds} s`;
+      resolve(failed(reason));
+      stop.abort(new Error(reason));
+    }, timeoutSeconds * 1000);
+  });
   try {
-    const measured = scorer.score(input);
+    const measured = await Promise.race([scorer.score(input, { signal: stop.signal }), late]);
     const values = [...(measured.value === null ? [] : [measured.value]), ...measured.turns.values()];
     const odd = values.find((value) => !isUnit(value));
-    return odd === undefined ? measured : unmeasured(`scorer ${name} gave ${odd}, which is not in 0–1`);
+    return odd === undefined ? measured : failed(`scorer ${name} gave ${odd}, which is not in 0–1`);
   } catch (error) {
-    return unmeasured(`scorer ${name} failed: ${error instanceof Error ? error.message : String(error)}`.slice(0, 500));
+    return failed(`scorer ${name} failed: ${error instanceof Error ? error.message : String(error)}`);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -60,13 +76,14 @@ function weigh(entries: readonly { readonly value: number | null; readonly weigh
   return { value: known.length === 0 ? null : round(sum / weight), measured: round(weight / whole) };
 }
 
-/** Pure: the same input and spec give the same score. */
-export function scoreOf(
+/** The parts are measured at the same time. A score in which a scorer broke names no evidence whole: it is computed again. */
+export async function scoreOf(
   spec: RewardSpec,
   input: ScorerInput,
   about: { readonly day: string; readonly at: number },
-): Score {
-  const measured = spec.parts.map((part) => ({ ...part, result: measure(part, input) }));
+): Promise<Score> {
+  const results = await Promise.all(spec.parts.map((part) => measure(part, input)));
+  const measured = spec.parts.map((part, i) => ({ ...part, result: results[i]! }));
   const parts: Record<string, PartScore> = {};
   for (const { name, weight, result } of measured)
     parts[name] = { value: result.value === null ? null : round(result.value), weight, reason: result.reason };
@@ -90,6 +107,7 @@ export function scoreOf(
     evidence: evidenceOf(
       input.turns.map(({ id }) => id),
       input.signals.map(({ id }) => id),
+      results.some((result) => result.failed),
     ),
     total: total.value,
     measured: total.measured,

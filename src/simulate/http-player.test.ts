@@ -113,6 +113,50 @@ test.each([
   expect(answers[1]).toMatchObject({ kind: 'said' });
 });
 
+test('a server that is busy is asked again, when it says so, and not without end', async () => {
+  let left = 2;
+  const { seen, origin } = await serve(() =>
+    left-- > 0 ? { status: left > 0 ? 429 : 503, json: {} } : completion({ role: 'assistant', content: 'at last' }),
+  );
+  const [answer] = await httpPlayer({ baseUrl: origin, model: 'm', retries: 2 })([conversation()]);
+  expect(answer).toMatchObject({ kind: 'said', message: { content: 'at last' } });
+  left = 9;
+  const [given] = await httpPlayer({ baseUrl: origin, model: 'm', retries: 1 })([conversation()]);
+  expect(given).toMatchObject({ kind: 'failed', detail: expect.stringContaining('answered 429') });
+  expect(seen).toHaveLength(5);
+});
+
+test('the time for an answer is for all its retries', async () => {
+  const { origin } = await serve(() => ({ status: 503, json: { error: 'busy' } }));
+  const options = { baseUrl: origin, model: 'm', retries: 1000, timeoutSeconds: 0.2 };
+  const [answer] = await httpPlayer(options)([conversation()]);
+  expect(answer).toMatchObject({
+    kind: 'failed',
+    detail: expect.stringMatching(/no answer in 0.2 s; it last answered 503/),
+  });
+});
+
+test('a server that takes no seeds is asked without, by all who ask at once', async () => {
+  const { seen, origin } = await serve(({ seed }) =>
+    seed === undefined
+      ? completion({ role: 'assistant', content: 'fine' })
+      : { status: 400, json: { error: { message: 'Unknown argument: seed' } } },
+  );
+  const play = httpPlayer({ baseUrl: origin, model: 'm', concurrency: 4 });
+  for (const answer of await play(Array.from({ length: 8 }, () => conversation())))
+    expect(answer).toMatchObject({ kind: 'said' });
+  await play([conversation()]);
+  expect(seen.filter(({ body }) => body.seed !== undefined).length).toBeLessThanOrEqual(4);
+});
+
+test('a connection that is refused fails the turn', async () => {
+  const { origin } = await serve(() => null);
+  server!.closeAllConnections();
+  await new Promise((resolve) => server!.close(resolve));
+  const [answer] = await httpPlayer({ baseUrl: origin, model: 'm' })([conversation()]);
+  expect(answer).toMatchObject({ kind: 'failed', detail: expect.stringContaining('ECONNREFUSED') });
+});
+
 test('a server that never answers fails the turn after the timeout', async () => {
   const { origin } = await serve(() => null);
   const [answer] = await httpPlayer({ baseUrl: origin, model: 'm', timeoutSeconds: 0.1 })([conversation()]);

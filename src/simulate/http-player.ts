@@ -1,8 +1,10 @@
 /**
  * Plays against any OpenAI-compatible server: a hosted model, the engine's own, or the user's agent behind Pawl's gateway,
  * which records every turn (`/t/<trajectory>/v1`). Tokens and logprobs are kept where the server gives them (vLLM's
- * `return_token_ids`). A refused, broken or late answer is a `failed` turn of that conversation alone.
+ * `return_token_ids`). A refused, broken or late answer is a `failed` turn of that conversation alone. A server that refuses
+ * `seed` is asked without from then on.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import type { AssistantMessage } from './message.ts';
 import type { Conversation, PlayedTurn, Player, TurnTokens } from './player.ts';
@@ -24,7 +26,10 @@ export type HttpPlayerOptions = {
   readonly tokens?: boolean; // false
   /** Requests in flight at once. */
   readonly concurrency?: number; // 16
+  /** Of one answer, retries included. */
   readonly timeoutSeconds?: number; // 60
+  /** How often an answer is asked for again after 429, 5xx or a connection that broke; `retry-after` is kept to. */
+  readonly retries?: number; // 0
   readonly fetch?: typeof fetch;
 };
 
@@ -52,12 +57,13 @@ const answerBytes = 4 * 1024 * 1024;
 
 export function httpPlayer(options: HttpPlayerOptions): Player {
   const { concurrency = 16 } = options;
+  const server = { takesSeeds: true };
   return async (conversations, signal) => {
     const answers: PlayedTurn[] = new Array(conversations.length);
     let next = 0;
     const worker = async (): Promise<void> => {
       for (let i = next++; i < conversations.length; i = next++) {
-        answers[i] = await ask(options, conversations[i]!, signal);
+        answers[i] = await ask(options, server, conversations[i]!, signal);
       }
     };
     await Promise.all(Array.from({ length: Math.min(concurrency, conversations.length) }, worker));
@@ -65,35 +71,90 @@ export function httpPlayer(options: HttpPlayerOptions): Player {
   };
 }
 
-async function ask(options: HttpPlayerOptions, one: Conversation, signal?: AbortSignal): Promise<PlayedTurn> {
-  const { baseUrl, key, timeoutSeconds = 60 } = options;
+async function ask(
+  options: HttpPlayerOptions,
+  server: { takesSeeds: boolean },
+  one: Conversation,
+  signal?: AbortSignal,
+): Promise<PlayedTurn> {
+  const { baseUrl, timeoutSeconds = 60, retries = 0 } = options;
   const trajectory = (options.trajectory ?? trajectoryOf)(one);
   const url = `${baseUrl.replaceAll('{trajectory}', encodeURIComponent(trajectory)).replace(/\/$/, '')}/chat/completions`;
+  const { origin } = new URL(url); // what fails one trajectory mostly fails all: said in the same words
   const late = AbortSignal.timeout(timeoutSeconds * 1000);
+  const stop = signal === undefined ? late : AbortSignal.any([signal, late]);
+  let lastly = 'no answer';
+  try {
+    for (let tries = 0; ; tries++) {
+      const seed = server.takesSeeds ? { seed: one.seed } : {};
+      const { status, retryAfter, text } = await send(url, options, one, seed, stop);
+      if (status >= 200 && status < 300) return readAnswer(JSON.parse(text), one);
+      lastly = `answered ${status}: ${text.slice(0, 200)}`;
+      if (status === 400 && 'seed' in seed && /\bseed\b/.test(text)) {
+        server.takesSeeds = false;
+        tries--;
+        continue;
+      }
+      const isPassing = status === 429 || status >= 500;
+      if (!isPassing || tries >= retries) return { kind: 'failed', detail: `${origin} ${lastly}` };
+      await sleep(retryAfter ?? firstWaitMs * 2 ** Math.min(tries, 6), undefined, { signal: stop });
+    }
+  } catch (error) {
+    signal?.throwIfAborted();
+    const why = late.aborted
+      ? `no answer in ${timeoutSeconds} s${lastly === 'no answer' ? '' : `; it last ${lastly}`}`
+      : error instanceof Error
+        ? error.message
+        : String(error);
+    return { kind: 'failed', detail: `${origin}: ${why}` };
+  }
+}
+
+const firstWaitMs = 250;
+
+type Reply = { readonly status: number; readonly retryAfter: number | null; readonly text: string };
+
+/** A connection that is refused or breaks off is an answer like a 503. */
+async function send(
+  url: string,
+  options: HttpPlayerOptions,
+  one: Conversation,
+  seed: object,
+  signal: AbortSignal,
+): Promise<Reply> {
   try {
     const response = await (options.fetch ?? fetch)(url, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
-        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+        ...(options.key === undefined ? {} : { authorization: `Bearer ${options.key}` }),
         ...options.headers?.(one),
       },
-      body: JSON.stringify(requestBody(options, one)),
-      signal: signal === undefined ? late : AbortSignal.any([signal, late]),
+      body: JSON.stringify({ ...requestBody(options, one), ...seed, ...options.fields?.(one) }),
+      signal,
     });
-    const text = await response.text();
-    if (!response.ok) return { kind: 'failed', detail: `${url} answered ${response.status}: ${text.slice(0, 200)}` };
-    if (text.length > answerBytes) return { kind: 'failed', detail: `${url} answered ${text.length} characters` };
-    return readAnswer(JSON.parse(text), one);
+    const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);
+    return {
+      status: response.status,
+      retryAfter: seconds >= 0 ? seconds * 1000 : null,
+      text: await readText(response),
+    };
   } catch (error) {
-    signal?.throwIfAborted();
-    const why = late.aborted
-      ? `no answer in ${timeoutSeconds} s`
-      : error instanceof Error
-        ? error.message
-        : String(error);
-    return { kind: 'failed', detail: `${url}: ${why}` };
+    if (signal.aborted) throw error;
+    const { cause, message } = error as Error;
+    return { status: 503, retryAfter: null, text: cause instanceof Error ? cause.message : message };
   }
+}
+
+async function readText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    if (bytes > answerBytes) throw new Error(`The answer has more than ${answerBytes} bytes.`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 function requestBody(options: HttpPlayerOptions, one: Conversation): Record<string, unknown> {
@@ -102,11 +163,9 @@ function requestBody(options: HttpPlayerOptions, one: Conversation): Record<stri
     messages: one.messages,
     ...(one.tools.length === 0 ? {} : { tools: one.tools }),
     max_tokens: one.maxTokens,
-    seed: one.seed,
     ...(options.temperature === undefined ? {} : { temperature: options.temperature }),
     ...(options.topP === undefined ? {} : { top_p: options.topP }),
     ...(options.tokens === true ? { logprobs: true, return_token_ids: true } : {}),
-    ...options.fields?.(one),
   };
 }
 

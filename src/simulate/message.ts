@@ -13,6 +13,8 @@ export type AssistantMessage = {
   readonly role: 'assistant';
   readonly content: string | null;
   readonly tool_calls?: readonly ToolCall[];
+  /** What the model thought before, where it is to be shown. */
+  readonly reasoning_content?: string;
 };
 
 export type Message =

@@ -18,7 +18,7 @@ type DatasetTables = {
     spec: string;
     settings: Json<Dataset['settings']>;
     seed: number;
-    funnel: Json<Dataset['funnel']>;
+    funnel: Json<StoredFunnel>;
     task_types: Json<Dataset['taskTypes']>;
     rows: number;
     hash: string;
@@ -27,13 +27,19 @@ type DatasetTables = {
   dataset_rows: { dataset: string; position: number; agent: string; trajectory: string; day: Day; score: number };
 };
 
-/** One line of the lineage. */
+/** Both funnels. A dataset from before there were pairs has the list of its gates alone. */
+type StoredFunnel = Dataset['funnel'] | { readonly rows: Dataset['funnel']; readonly pairs: Dataset['pairs'] };
+
+/** One line of the lineage: the conversations of its rows, in their order, then those that only pairs are from. */
 export type DatasetRow = { readonly trajectory: string; readonly day: Day; readonly score: number };
 
 const datasetOf = (row: Selectable<DatasetTables['datasets']>): Dataset => {
-  const { created_at, since, until, task_types, ...rest } = row;
+  const { created_at, since, until, task_types, funnel, ...rest } = row;
   return {
     ...rest,
+    ...('pairs' in funnel
+      ? { funnel: funnel.rows, pairs: funnel.pairs }
+      : { funnel, pairs: { rows: 0, sources: {}, funnel: [] } }),
     taskTypes: task_types,
     createdAt: created_at.getTime(),
     since: since.getTime(),
@@ -79,7 +85,7 @@ export const saveDataset = async (
           .executeTakeFirst();
         const version = (last?.version ?? 0) + 1;
         const id = idOf(agent, version);
-        const { createdAt, since, until, settings, funnel, taskTypes, ...rest } = draft;
+        const { createdAt, since, until, settings, funnel, pairs, taskTypes, ...rest } = draft;
         await transaction
           .insertInto('datasets')
           .values({
@@ -90,7 +96,7 @@ export const saveDataset = async (
             since: new Date(since),
             until: new Date(until),
             settings: JSON.stringify(settings),
-            funnel: JSON.stringify(funnel),
+            funnel: JSON.stringify({ rows: funnel, pairs }),
             task_types: JSON.stringify(taskTypes),
           })
           .execute();
@@ -149,22 +155,4 @@ export const listDatasets = async (
       throw storeError(error, 'Listing datasets');
     });
   return rows.map(datasetOf);
-};
-
-/** The datasets a conversation is in, oldest first. */
-export const datasetsWith = async (store: Store, agent: string, trajectory: string): Promise<string[]> => {
-  const rows = await store.db
-    .withTables<DatasetTables>()
-    .selectFrom('dataset_rows')
-    .innerJoin('datasets', 'datasets.id', 'dataset_rows.dataset')
-    .select(['dataset_rows.dataset', 'datasets.version'])
-    .distinct()
-    .where('dataset_rows.trajectory', '=', trajectory)
-    .where('dataset_rows.agent', '=', agent)
-    .orderBy('datasets.version')
-    .execute()
-    .catch((error) => {
-      throw storeError(error, `Reading which datasets hold trajectory ${trajectory}`);
-    });
-  return rows.map(({ dataset }) => dataset);
 };

@@ -1,5 +1,6 @@
-/** Turns, signals and attachments for tests and benches: every field set, so that a test names only what it is about. */
+/** Turns, siblings, signals and attachments for tests and benches: every field set, so that a test names only what it is about. */
 import { randomBytes } from 'node:crypto';
+import type { Sibling } from '../collect/sibling.ts';
 import type { Attachment, JournalEntry, Signal } from '../collect/signal.ts';
 import type { Turn } from '../collect/turn.ts';
 
@@ -43,6 +44,25 @@ export const turn = (fields: Partial<Turn> = {}): Turn => {
     ...fields,
   };
 };
+
+export const sibling = (of: Pick<Turn, 'id' | 'agent' | 'startedAt'>, fields: Partial<Sibling> = {}): Sibling => ({
+  parent: of.id,
+  id: uuidAt(of.startedAt + 1000),
+  agent: of.agent,
+  origin: 'exploration',
+  startedAt: of.startedAt + 1000,
+  latencyMs: 300,
+  upstream: 'local',
+  release: 'base',
+  model: 'small',
+  temperature: 0.9,
+  topP: null,
+  choices: [{ index: 0, message: { role: 'assistant', content: 'It will come.' }, finishReason: 'stop' }],
+  promptTokens: 12,
+  completionTokens: 5,
+  redactions: {},
+  ...fields,
+});
 
 export const signal = (fields: Partial<Signal> = {}): Signal => {
   const at = fields.at ?? noon;

@@ -9,10 +9,10 @@ import { type Store, storeError } from './postgres.ts';
 import type { KeysTable } from './tables.ts';
 
 /**
- * What a key may be used for: model calls; votes and comments of users; measured outcomes, which decide what a model learns; and
- * reading what a client may see.
+ * What a key may be used for: model calls; votes and comments of users; measured outcomes, which decide what a model learns;
+ * reading what a client may see; and evaluations, which choose the release that answers.
  */
-export const scopes = ['call', 'feedback', 'outcomes', 'read'] as const;
+export const scopes = ['call', 'feedback', 'outcomes', 'read', 'evaluate'] as const;
 export type Scope = (typeof scopes)[number];
 /** What an agent needs that talks to users. */
 export const usualScopes: readonly Scope[] = ['call', 'feedback'];

@@ -1,5 +1,5 @@
 /** Turns of the loop in Postgres: what makes it go on where it was. The shape is loop.ts's; this file maps it to rows. */
-import type { LoopState, LoopTurn, StageName } from '../loop-turn.ts';
+import type { LoopState, LoopTurn, StageName } from '../loop/turn.ts';
 import { type Store, storeError } from './postgres.ts';
 
 type Row = {

@@ -70,7 +70,7 @@ export const partitionDays = async (store: Store): Promise<Day[]> => {
 };
 
 /**
- * Retention: forgets every day before `day`, and the signals and business keys of that time. Returns the days dropped.
+ * Retention: forgets every day before `day`, and the siblings, signals and business keys of that time. Returns the days dropped.
  * Interrupted at any point it can be run again: a partition half detached is finished first.
  */
 export const dropPartitionsBefore = async (store: Store, day: Day): Promise<Day[]> => {
@@ -101,6 +101,7 @@ export const dropPartitionsBefore = async (store: Store, day: Day): Promise<Day[
       await client.query(`drop table pawl.${name}`);
       dropped.add(of);
     }
+    await client.query('delete from pawl.siblings where day < $1', [day]);
     await client.query('delete from pawl.signals where received_at < $1', [`${day}T00:00:00Z`]);
     await client.query('delete from pawl.trajectory_keys where at < $1', [`${day}T00:00:00Z`]);
     await client.query('select pg_advisory_unlock($1)', [dropLock]);

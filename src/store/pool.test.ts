@@ -2,11 +2,11 @@
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { type SilentProxy, startProxy, through } from '../../test/silent-proxy.ts';
-import { lineOf } from '../collect/line.ts';
 import { StoreError } from '../errors.ts';
 import { turn } from './fixtures.ts';
 import { createKey, keysChannel, listKeys } from './keys.ts';
 import type { Limits } from './limits.ts';
+import { lineOf } from './line.ts';
 import { listen } from './listen.ts';
 import { connectStore, type Store } from './postgres.ts';
 import { writeLines } from './record.ts';

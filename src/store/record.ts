@@ -1,5 +1,5 @@
 /**
- * Writes what the journal holds: batches of turns, signals and attachments, each batch in one transaction, each entry
+ * Writes what the journal holds: batches of turns, siblings, signals and attachments, each batch in one transaction, each entry
  * exactly once however often it is delivered.
  *
  * A batch is sent as the journal's own bytes, which the database takes apart itself: one statement, nothing written again
@@ -9,11 +9,12 @@
  */
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
-import { type Line, lineOf } from '../collect/line.ts';
-import { type Attachment, clockErrorMs, earliestTime, type JournalEntry } from '../collect/signal.ts';
+import type { Attachment, JournalEntry } from '../collect/signal.ts';
+import { type Line, lineOf } from './line.ts';
 import { addDays, dayOf, ensurePartitions } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
 import type { Day } from './tables.ts';
+import { clockErrorMs, earliestTime, latestTime } from './times.ts';
 import { dayOfUuid } from './turns.ts';
 
 /** A turn joins a trajectory of the same id that began at most this many days before or after it. */
@@ -24,7 +25,6 @@ export type Written<R> = { readonly inserted: number; readonly duplicates: numbe
 
 /** A statement carries less than this many bytes; a batch with larger bodies uses several statements. */
 const chunkLimit = 32 * 1024 * 1024;
-const latest = Date.UTC(2100, 0, 1);
 
 const namesOf = (columns: string): string =>
   columns
@@ -105,6 +105,25 @@ with arrived as materialized (
   select agent, key, 'trajectory', trajectory, min(started_at) from added, unnest(keys) as key
   group by agent, key, trajectory
   on conflict do nothing
+)
+select count(*)::integer as inserted from added`;
+
+/** No conversation's, so no sum changes. The parent's id (UUIDv7) says on which day it, and so its siblings, are forgotten. */
+const insertSiblings = `
+with added as (
+  insert into pawl.siblings (parent, id, day, agent, origin, started_at, latency_ms, upstream, release, model, temperature, top_p,
+    choices, prompt_tokens, completion_tokens, redactions)
+  select parent, id, (to_timestamp(
+      ('x' || substr(parent::text, 1, 8) || substr(parent::text, 10, 4))::bit(48)::bigint / 1000.0) at time zone 'UTC')::date,
+    agent, origin,
+    to_timestamp(floor("startedAt") / 1000), "latencyMs", upstream, release, model, temperature, "topP", choices,
+    "promptTokens", "completionTokens", redactions
+  from json_to_recordset($1::json) as x(parent uuid, id uuid, agent text, origin text,
+    "startedAt" double precision, "latencyMs" double precision, upstream text, release text, model text,
+    temperature double precision, "topP" double precision, choices jsonb, "promptTokens" bigint, "completionTokens" bigint,
+    redactions jsonb)
+  on conflict (parent, id) do nothing
+  returning 1
 )
 select count(*)::integer as inserted from added`;
 
@@ -226,6 +245,7 @@ const writeBatch = async (client: pg.PoolClient, lines: readonly Line[]): Promis
     const documents = [jsonbArray(chunk.map((line) => line.request)), jsonbArray(chunk.map((line) => line.choices))];
     await add(insertTurns, chunk, addDays(days[0]!, -joinWindowDays), addDays(days[1]!, joinWindowDays), ...documents);
   }
+  for (const chunk of chunksOf(ofKind(lines, 'sibling'))) await add(insertSiblings, chunk);
   for (const chunk of chunksOf(ofKind(lines, 'signal'))) await add(insertSignals, chunk);
   for (const chunk of chunksOf(ofKind(lines, 'attachment'))) {
     const days = chunk.map(dayOfAttachment);
@@ -295,7 +315,7 @@ export const writeLines = async <L extends Line>(store: Store, lines: readonly L
   const refused: Refused<L>[] = [];
   const timely = lines.filter((line) => {
     const { at, kind } = line;
-    const hasDay = kind === 'signal' || (at >= earliestTime && at < latest);
+    const hasDay = kind === 'signal' || (at >= earliestTime && at < latestTime);
     if (!hasDay) refused.push({ line, error: `A ${kind}'s time is between 2000 and 2100 in milliseconds, not ${at}.` });
     return hasDay;
   });

@@ -1,17 +1,19 @@
 /** Releases, and which of them answers an agent's traffic. The shapes are deploy/release.ts's; this file maps rows. */
 import type { ColumnType, Selectable } from 'kysely';
 import type { Release } from '../deploy/release.ts';
+import { ConflictError } from '../errors.ts';
 import { type Store, storeError } from './postgres.ts';
 
 export type ReleaseTables = {
   releases: Omit<Release, 'sampling' | 'createdAt'> & {
+    prompt: ColumnType<null, never, never>; // of the first schema; nothing ever set it
     sampling: ColumnType<Release['sampling'], string, string>;
     created_at: Date;
   };
   routes: { agent: string; release: string; aliases: string[]; changed_at: Date };
 };
 
-const releaseOf = ({ created_at, ...row }: Selectable<ReleaseTables['releases']>): Release => ({
+export const releaseOf = ({ created_at, prompt: _, ...row }: Selectable<ReleaseTables['releases']>): Release => ({
   ...row,
   createdAt: created_at.getTime(),
 });
@@ -28,7 +30,7 @@ export const insertRelease = async (db: Store['db'], release: Release): Promise<
     .executeTakeFirst()
     .catch((error) => {
       if ((error as { code?: string }).code === '23505')
-        throw new Error(
+        throw new ConflictError(
           `Agent ${release.agent} has another release named ${release.name}; names are used once, choose a new one.`,
         );
       throw storeError(error, `Saving release ${release.name}`);
@@ -60,7 +62,12 @@ export type ListedRelease = Release & {
 /** Newest first. */
 export const listReleases = async (
   store: Store,
-  filter: { readonly agent?: string | undefined; readonly limit?: number } = {},
+  filter: {
+    readonly agent?: string | undefined;
+    readonly upstream?: string;
+    readonly model?: string;
+    readonly limit?: number;
+  } = {},
 ): Promise<ListedRelease[]> => {
   let query = store.db
     .withTables<ReleaseTables>()
@@ -68,7 +75,8 @@ export const listReleases = async (
     .leftJoin('routes', 'routes.release', 'releases.id')
     .selectAll('releases')
     .select('routes.release as routed');
-  if (filter.agent !== undefined) query = query.where('releases.agent', '=', filter.agent);
+  for (const column of ['agent', 'upstream', 'model'] as const)
+    if (filter[column] !== undefined) query = query.where(`releases.${column}`, '=', filter[column]);
   const rows = await query
     .orderBy('releases.created_at', 'desc')
     .orderBy('releases.id')
@@ -106,7 +114,7 @@ export const setRoute = async (
 };
 
 /** The release that answers the agent's traffic where no rollout says otherwise. */
-export const servingRelease = async (store: Store, agent: string): Promise<Release | null> => {
+export const servingRelease = async (store: Pick<Store, 'db'>, agent: string): Promise<Release | null> => {
   const row = await store.db
     .withTables<ReleaseTables>()
     .selectFrom('routes')

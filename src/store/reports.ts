@@ -19,7 +19,7 @@ type ReportTables = {
 
 const tables = (store: Store) => store.db.withTables<ReportTables>();
 
-/** Saving the same report again changes nothing: the first stands. */
+/** Saving the same report again changes nothing: the first that measured something stands. */
 export const saveReport = async (store: Store, report: Report): Promise<void> => {
   await tables(store)
     .insertInto('reports')
@@ -33,7 +33,16 @@ export const saveReport = async (store: Store, report: Report): Promise<void> =>
       body: JSON.stringify(report),
       created_at: new Date(report.createdAt),
     })
-    .onConflict((conflict) => conflict.column('id').doNothing())
+    .onConflict((conflict) =>
+      conflict
+        .column('id')
+        .doUpdateSet((row) => ({
+          verdict: row.ref('excluded.verdict'),
+          body: row.ref('excluded.body'),
+          created_at: row.ref('excluded.created_at'),
+        }))
+        .where('reports.verdict', '=', 'unmeasured'),
+    )
     .execute()
     .catch((error) => {
       throw storeError(error, `Saving report ${report.id}`);
@@ -48,6 +57,26 @@ export const readReport = async (store: Store, id: string): Promise<Report | nul
     .executeTakeFirst()
     .catch((error) => {
       throw storeError(error, `Reading report ${id}`);
+    });
+  return row?.body ?? null;
+};
+
+/** The newest that compares these two releases. */
+export const latestReport = async (
+  store: Store,
+  of: { readonly agent: string; readonly baseline: string; readonly candidate: string },
+): Promise<Report | null> => {
+  const row = await tables(store)
+    .selectFrom('reports')
+    .select('body')
+    .where('agent', '=', of.agent)
+    .where('baseline', '=', of.baseline)
+    .where('candidate', '=', of.candidate)
+    .orderBy('created_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+    .catch((error) => {
+      throw storeError(error, `Looking for a report on ${of.candidate}`);
     });
   return row?.body ?? null;
 };

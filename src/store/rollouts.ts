@@ -1,13 +1,14 @@
 /** Rollouts in Postgres, and the routes that follow from them. The shape is deploy/rollout.ts's; this file maps rows. */
 import { type ColumnType, type Selectable, sql } from 'kysely';
 import type { Release } from '../deploy/release.ts';
-import type { Rollout, RolloutSettings } from '../deploy/rollout.ts';
+import type { Rollout } from '../deploy/rollout.ts';
+import { ConflictError } from '../errors.ts';
 import { type Store, storeError } from './postgres.ts';
-import type { ReleaseTables } from './releases.ts';
+import { type ReleaseTables, releaseOf } from './releases.ts';
 
 type RolloutTables = {
   rollouts: Pick<Rollout, 'id' | 'agent' | 'baseline' | 'candidate' | 'report' | 'phase' | 'step' | 'version'> & {
-    settings: ColumnType<RolloutSettings, string, string>;
+    settings: ColumnType<Rollout['settings'], string, string>;
     reasons: ColumnType<string[], string, string>;
     created_at: Date;
     started_at: Date | null;
@@ -57,7 +58,7 @@ export const insertRollout = async (db: Store['db'], rollout: Rollout): Promise<
     .executeTakeFirst()
     .catch((error) => {
       if ((error as { constraint?: string }).constraint === 'rollouts_one_open')
-        throw new Error(
+        throw new ConflictError(
           `Agent ${rollout.agent} has a rollout that has not ended; wait for it, or end it with \`pawl rollouts abort\`.`,
         );
       throw storeError(error, `Starting rollout ${rollout.id}`);
@@ -93,11 +94,18 @@ export const readRollout = async (store: Store, id: string): Promise<Rollout | n
 
 /** Newest first. */
 export const listRollouts = async (
-  store: Store,
-  filter: { readonly agent?: string | undefined; readonly open?: boolean; readonly limit?: number } = {},
+  store: Pick<Store, 'db'>,
+  filter: {
+    readonly agent?: string | undefined;
+    /** Id of a release. */
+    readonly candidate?: string;
+    readonly open?: boolean;
+    readonly limit?: number;
+  } = {},
 ): Promise<Rollout[]> => {
   let query = tables(store.db).selectFrom('rollouts').selectAll();
   if (filter.agent !== undefined) query = query.where('agent', '=', filter.agent);
+  if (filter.candidate !== undefined) query = query.where('candidate', '=', filter.candidate);
   if (filter.open === true) query = query.where('phase', 'in', open);
   const rows = await query
     .orderBy('created_at', 'desc')
@@ -154,7 +162,4 @@ const dates = (json: unknown): Record<string, unknown> =>
     ]),
   );
 const rolloutFrom = (json: unknown): Rollout => rolloutOf(dates(json) as Selectable<RolloutTables['rollouts']>);
-const releaseFrom = (json: unknown): Release => {
-  const { created_at, ...row } = dates(json) as Selectable<ReleaseTables['releases']>;
-  return { ...row, createdAt: created_at.getTime() };
-};
+const releaseFrom = (json: unknown): Release => releaseOf(dates(json) as Selectable<ReleaseTables['releases']>);

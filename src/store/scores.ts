@@ -1,7 +1,7 @@
 /** Scores and reward specs in Postgres. The record is score/score.ts's; this file maps it to rows and back. */
 import { type ColumnType, type Selectable, sql } from 'kysely';
-import { storableJson } from '../collect/line.ts';
 import type { PartScore, Score, TurnScore } from '../score/score.ts';
+import { storableJson } from './line.ts';
 import { type Store, storeError } from './postgres.ts';
 import type { Day } from './tables.ts';
 import { type Placed, placedKey } from './window.ts';
@@ -23,6 +23,9 @@ type ScoreTables = {
     at: Date;
   };
 };
+
+/** What the score of a single answer is kept under, in place of a trajectory: '/' is in no trajectory's id. */
+export const answerName = (id: string): string => `answer/${id}`;
 
 const scoreOfRow = ({ at, ...row }: Selectable<ScoreTables['scores']>): Score => ({ ...row, at: at.getTime() });
 
@@ -118,6 +121,7 @@ export const summariseScores = async (
     .where('spec', '=', spec)
     .where('day', '>=', from)
     .where('day', '<=', to)
+    .where('trajectory', 'not like', answerName('%'))
     .executeTakeFirstOrThrow()
     .catch((error) => {
       throw storeError(error, `Summing up the scores of ${agent}`);

@@ -1,4 +1,4 @@
-/** Figures for /metrics and `pawl doctor`, from the catalogue and the server's own counters: nothing is counted by reading it. */
+/** Figures of the database, from the catalogue and the server's own counters: nothing is counted by reading it. */
 import { partitionDays } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
 import type { Day } from './tables.ts';

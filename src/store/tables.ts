@@ -1,5 +1,6 @@
 /** The tables as Kysely sees them; migrations/*.sql is where they are made. Everything lives in the schema `pawl`. */
 import type { ColumnType, Generated } from 'kysely';
+import type { Sibling } from '../collect/sibling.ts';
 import type { Consent, Origin } from '../collect/trajectory.ts';
 import type { Choice, Endpoint, TurnStatus } from '../collect/turn.ts';
 import type { Scope } from './keys.ts';
@@ -83,6 +84,25 @@ export type TurnsTable = {
   assigned: string | null;
 };
 
+export type SiblingsTable = {
+  parent: string;
+  id: string;
+  day: Day;
+  agent: string;
+  origin: Sibling['origin'];
+  started_at: Date;
+  latency_ms: number;
+  upstream: string;
+  release: string;
+  model: string;
+  temperature: number;
+  top_p: number | null;
+  choices: Json<Sibling['choices'][number][]>;
+  prompt_tokens: number | null;
+  completion_tokens: number | null;
+  redactions: Json<Record<string, number>>;
+};
+
 export type SignalsTable = {
   agent: string;
   identity: string;
@@ -123,6 +143,7 @@ export type Tables = {
   consent: ConsentTable;
   trajectories: TrajectoriesTable;
   turns: TurnsTable;
+  siblings: SiblingsTable;
   signals: SignalsTable;
   trajectory_keys: TrajectoryKeysTable;
   losses: LossesTable;

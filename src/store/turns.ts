@@ -4,15 +4,14 @@ import type { Choice, Turn } from '../collect/turn.ts';
 import { addDays, dayOf } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
 import type { Day, TurnsTable } from './tables.ts';
+import { earliestTime, latestTime } from './times.ts';
 
-const earliest = Date.UTC(2000, 0, 1);
-const latest = Date.UTC(2100, 0, 1);
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** The day a UUIDv7 says it was made on; null for other ids. */
 export const dayOfUuid = (id: string): Day | null => {
   const at = Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16);
-  return id[14] === '7' && at >= earliest && at < latest ? dayOf(at) : null;
+  return id[14] === '7' && at >= earliestTime && at < latestTime ? dayOf(at) : null;
 };
 
 /**

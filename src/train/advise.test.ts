@@ -16,7 +16,11 @@ describe('advice', () => {
     [{ ...facts, environment: false, examples: 400 }, 'sft', /400 examples/],
     [{ ...facts, environment: false }, null, /nothing to train on/],
     [{ ...facts, examples: 50, validFormat: 0.6 }, 'sft-grpo', /60% of the answers can be read/],
-    [{ ...facts, examples: 50, validFormat: 0.95 }, 'grpo', /GRPO/],
+    [{ ...facts, examples: 50, validFormat: 0.95 }, 'sft-grpo', /First SFT on 50 examples/],
+    [{ ...facts, environment: false, examples: 400, pairs: 100 }, 'sft-dpo', /too few to carry it alone/],
+    [{ ...facts, environment: false, pairs: 100 }, 'dpo', /close look/],
+    [{ ...facts, environment: false, pairs: 99 }, null, /nothing to train on/],
+    [{ ...facts, environment: false, examples: 400, validFormat: 0.5 }, 'sft', /50%/],
     [{ ...facts, pairs: 6_000, examples: 50, validFormat: 0.5 }, 'sft-dpo', /50%/],
     [{ ...facts, examples: 50, success: 0.01 }, 'sft-grpo', /groups where nobody succeeds/],
   ] as const)('for %j is %s, and says why', (given, recipe, reason) => {

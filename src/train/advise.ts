@@ -1,9 +1,9 @@
 /**
- * Which recipe fits the data there is (T6): fewer than 2,000 pairs → GRPO, 5,000–10,000 → DPO, more than 10,000 → RLAIF or
- * RFT. What lies between, and what a method cannot do without, is decided here too, and every decision comes with its
+ * Which recipe fits the data there is: fewer than 2,000 pairs → GRPO, 5,000–10,000 → DPO, more than 10,000 → RLAIF or RFT. What
+ * lies between, what is left where nobody can practise, and what a method cannot do without, is decided here too, and every decision comes with its
  * sentence. Pure: the same facts, the same advice.
  */
-import type { RecipeName } from './recipes.ts';
+import type { RecipeName } from './recipe-names.ts';
 
 export type DataFacts = {
   /** Preference pairs with a gap of 0.2 or more. */
@@ -39,7 +39,7 @@ export function adviseRecipe(facts: DataFacts): Advice {
     reasons.push(
       `Only ${percent(readable)} of the answers can be read, so SFT on ${count(examples, 'example')} of quality 0.8 or more comes first: format and tool syntax before policy.`,
     );
-    return { recipe: main === 'dpo' ? 'sft-dpo' : 'sft-grpo', reasons };
+    return { recipe: main === 'dpo' || main === 'sft-dpo' ? 'sft-dpo' : main === 'sft' ? 'sft' : 'sft-grpo', reasons };
   }
   if (needsForm)
     reasons.push(
@@ -52,13 +52,22 @@ export function adviseRecipe(facts: DataFacts): Advice {
     );
     if (examples > 0) return { recipe: 'sft-grpo', reasons };
   }
+  if (main === 'grpo' && examples > 0) {
+    reasons.push(
+      `First SFT on ${count(examples, 'example')} of quality 0.8 or more: what good conversations show need not be found by trying.`,
+    );
+    return { recipe: 'sft-grpo', reasons };
+  }
   return { recipe: main, reasons };
 }
+
+/** Fewer pairs than this are anecdotes. */
+const fewPairs = 100;
 
 function mainMethod(
   { pairs, examples, environment }: DataFacts,
   reasons: string[],
-): 'grpo' | 'dpo' | 'rft' | 'sft' | null {
+): 'grpo' | 'dpo' | 'rft' | 'sft' | 'sft-dpo' | null {
   const have = `There ${pairs === 1 ? 'is' : 'are'} ${count(pairs, 'preference pair')}`;
   if (pairs > 10_000) {
     if (environment) {
@@ -90,11 +99,23 @@ function mainMethod(
     );
     return 'dpo';
   }
+  if (examples > 0 && pairs >= fewPairs) {
+    reasons.push(
+      `${have}, fewer than 2,000, and no environment to practise in: SFT on ${count(examples, 'example')} of quality 0.8 or more, then DPO on the pairs, which are too few to carry it alone.`,
+    );
+    return 'sft-dpo';
+  }
   if (examples > 0) {
     reasons.push(
       `${have}, fewer than 2,000, which asks for GRPO; but GRPO must practise and there is no environment. SFT on ${count(examples, 'example')} of quality 0.8 or more is what is left.`,
     );
     return 'sft';
+  }
+  if (pairs >= fewPairs) {
+    reasons.push(
+      `${have}, no environment and no example of quality 0.8 or more: DPO, with a close look at the evaluation.`,
+    );
+    return 'dpo';
   }
   reasons.push(`${have}, no environment and no example of quality 0.8 or more: there is nothing to train on yet.`);
   return null;

@@ -48,6 +48,27 @@ export interface AttemptSource {
   }): Promise<readonly Group[]>;
 }
 
+/**
+ * Plays with a snapshot of the model as it is now, under a name of its own that is gone afterwards. Attempts carry the version of
+ * the weights that the snapshot holds.
+ */
+export async function playFrozen(
+  source: AttemptSource,
+  request: Parameters<AttemptSource['play']>[0],
+): Promise<readonly Group[]> {
+  const { engine, model } = request;
+  const frozen = `${model}.sampler`;
+  // A step that was cut off in this process may have left its own behind.
+  if ((await engine.models()).some(({ name }) => name === frozen)) await engine.unload(frozen);
+  await engine.snapshot(model, frozen);
+  try {
+    return await source.play({ ...request, model: frozen });
+  } finally {
+    // An engine that died has nothing to give back, and what killed it is the error to tell.
+    await engine.unload(frozen).catch(() => {});
+  }
+}
+
 /** Tokens the model wrote in this attempt. */
 export function ownTokens(attempt: Attempt): number {
   return attempt.turns.reduce((sum, turn) => sum + turn.completion.length, 0);

@@ -6,8 +6,7 @@
  * - Truncated importance weights (Ionides 2008; TIS, Yao et al. 2025): where the sampler q and the trainer's own π_old
  *   disagree (other numerics, stale weights), each token counts min(π_old/q, C) instead of 1.
  *
- * On policy with one step per batch π = π_old, so r = 1 and the gradient is −min(π/q, C)·A: exactly the engine's `cispo`
- * loss with bounds 0 and C. That is why grpo.ts needs no extra forward in that case.
+ * On policy with one step per batch π = π_old, so r = 1 and nothing is clipped: the gradient is −min(π/q, C)·A.
  */
 export type ClipBounds = { readonly low: number; readonly high: number };
 

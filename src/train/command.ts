@@ -1,40 +1,41 @@
 /**
- * `pawl train` and `pawl runs list|show|watch|pause|stop|resume`. A run belongs to the process that trains it; the others
- * look on through the database, and ask it to pause or stop there.
+ * `pawl train`: begins a run on what was curated, on files, or in an environment, and carries it out; `--advise` says what there
+ * is to learn from and which recipe that is enough for.
  */
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import type { z } from 'zod';
 import { trajectoryId } from '../collect/trajectory.ts';
 import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { agentOf } from '../config.ts';
 import { datasetOfFile, datasetReader } from '../curate/read.ts';
 import type { Engine } from '../engine/engine.ts';
-import { createOnnxEngine } from '../engine/onnx/engine.ts';
-import { ConfigError, RequestError } from '../errors.ts';
+import { openEngine } from '../engine/open.ts';
+import { ConfigError } from '../errors.ts';
+import { servingRelease } from '../store/releases.ts';
 import { postgresRunStore } from '../store/runs.ts';
-import { plain, table } from '../terminal.ts';
-import { duration, estimateCost } from './cost.ts';
-import { toJsonLine, toPrometheus } from './metrics.ts';
-import { ownerAlive } from './owner.ts';
-import { adviseFor, type Plan, planRun, runSettings, settingsOf, wholeSettings } from './plan.ts';
-import { recipeNames } from './recipes.ts';
-import { resultOf } from './result.ts';
-import { createRun, train } from './run.ts';
-import { claimRefusal, type RunRecord, type RunStore } from './run-record.ts';
-import { ignoredBy, materials } from './setting-use.ts';
+import { plain } from '../terminal.ts';
+import { adviceLines, adviseStored } from './advise-stored.ts';
+import { estimateCost } from './cost.ts';
+import { conclude, follow } from './follow.ts';
+import { planRun, type SpecOptions, specOf } from './plan.ts';
+import { recipeNames } from './recipe-names.ts';
+import { createRun } from './run.ts';
 import type { Budget } from './stop.ts';
-import { renderRun } from './view.ts';
+import { readStoredFacts } from './stored-facts.ts';
+
+type Agent = ReturnType<typeof agentOf>;
 
 type TrainOptions = CommonOptions & {
-  readonly base: string;
-  readonly recipe: string;
+  readonly agent?: string;
+  readonly base?: string;
+  readonly recipe?: 'auto' | (typeof recipeNames)[number];
   readonly environment?: string;
   readonly examples?: string;
   readonly dataset?: string;
   readonly pairs?: string;
   readonly replay?: string;
   readonly replayShare?: number;
+  readonly lora?: number;
   readonly steps?: number;
   readonly tasksPerStep?: number;
   readonly attempts?: number;
@@ -46,6 +47,7 @@ type TrainOptions = CommonOptions & {
   readonly budgetTokens?: number;
   readonly budgetMoney?: number;
   readonly moneyPerHour?: number;
+  readonly advise?: boolean;
   readonly estimate?: boolean;
   readonly id?: string;
 };
@@ -58,19 +60,24 @@ const positive = (text: string): number => {
 
 export function trainCommand(): Command {
   return withConfigOption(new Command('train'))
-    .description('Train a model: practise in an environment, or learn from examples and pairs.')
-    .requiredOption('--base <folder>', 'checkpoint to start from (Hugging Face layout)')
+    .description('Train a model: learn from what was curated, or practise in an environment.')
+    .option('--agent <name>', 'whose settings and environment (default: the first of the settings)')
+    .option('--dataset <id>', 'what `pawl curate run` made, such as support-desk-v3')
+    .option('--base <folder>', 'checkpoint to start from (default: the serving release’s, else the agent’s train.base)')
     .addOption(
-      new Option('--recipe <name>', 'how; auto decides by what there is to learn from, and says why')
-        .choices(['auto', ...recipeNames])
-        .default('auto'),
+      new Option(
+        '--recipe <name>',
+        'how; auto decides by what there is to learn from, and says why (default: the agent’s)',
+      ).choices(['auto', ...recipeNames]),
     )
+    .option('--lora <rank>', 'train an adapter of this rank instead of all weights', wholeNumber(1, 1024))
+    .option('--advise', 'only count what is stored, and say which recipe that is enough for')
+    .option('--estimate', 'only say what it would cost')
     .option(
       '--environment <module#export>',
-      'environment to practise in, e.g. examples/support-desk/desk.ts#supportDesk',
+      'environment to practise in instead of the agent’s, e.g. examples/support-desk/desk.ts#supportDesk',
     )
     .option('--examples <file>', 'JSONL of {messages, quality, taskType}, or the file of a dataset')
-    .option('--dataset <id>', 'what `pawl curate run` made, such as support-desk-v3')
     .option('--pairs <file>', 'JSONL of {prompt, chosen, rejected, gap}')
     .option('--replay <file>', 'JSONL of examples that must not be forgotten')
     .option('--replay-share <share>', 'their share of each batch (default: 0.1)', positive)
@@ -85,284 +92,110 @@ export function trainCommand(): Command {
     .option('--budget-tokens <n>', 'stop after this many tokens', positive)
     .option('--budget-money <n>', 'stop after this cost; needs --money-per-hour', positive)
     .option('--money-per-hour <n>', 'what an hour of this machine costs', positive)
-    .option('--estimate', 'only say what it would cost')
     .option('--id <id>', 'name of the run (default: made from recipe and time)')
+    .option('--json', 'the run, or the advice, as one JSON object; progress goes to standard error')
     .addHelpText(
       'after',
-      '\nExample:\n  pawl train --base examples/support-desk/model --environment examples/support-desk/desk.ts#supportDesk\n',
+      '\nExamples:\n  pawl train --advise\n  pawl train --agent support-desk --dataset support-desk-v3 --lora 16\n',
     )
-    .action((options: TrainOptions) => withHome(options, 'create', (opened) => begin(options, opened)));
+    .action((options: TrainOptions) =>
+      withHome(options, 'create', (opened) => (options.advise ? advise(options, opened) : begin(options, opened))),
+    );
 }
 
 async function begin(options: TrainOptions, opened: Opened): Promise<void> {
   const { config, store, terminal } = opened;
-  if (options.budgetMoney !== undefined && options.moneyPerHour === undefined)
-    throw new ConfigError(`A budget of ${options.budgetMoney} needs a price: give --money-per-hour too.`);
-  if (options.replayShare !== undefined && options.replay === undefined)
-    throw new ConfigError(`A replay share of ${options.replayShare} needs something to replay: give --replay too.`);
-  const path = (given: string | undefined) => (given === undefined ? undefined : resolve(given));
-  const file = path(options.examples);
-  const ofFile = file === undefined ? null : await datasetOfFile(store, file);
-  if (ofFile !== null && options.dataset !== undefined)
-    throw new ConfigError(`${options.examples} is the dataset ${ofFile}; give it or --dataset, not both.`);
-  const environment = options.environment?.replace(/^[^#]+/, (file) => resolve(file));
-  const given = dropUndefined({
-    environment,
-    examples: ofFile === null ? file : undefined,
-    dataset: ofFile ?? options.dataset,
-    pairs: path(options.pairs),
-    replay: options.replay ? { file: resolve(options.replay), share: options.replayShare ?? 0.1 } : undefined,
-    steps: options.steps,
-    tasksPerStep: options.tasksPerStep,
-    attempts: options.attempts,
-    learningRate: options.learningRate,
-    kl: options.kl,
-    credit: options.credit,
-    moneyPerHour: options.moneyPerHour,
-  });
+  const say = (line: string) => (options.json ? console.error(plain(line)) : terminal.write(plain(line)));
+  const agent = agentOf(config, options.agent);
   const reader = datasetReader(store, config.home);
-  let recipe = options.recipe;
-  const unused: Record<string, undefined> = {};
-  if (recipe === 'auto') {
-    const advice = await adviseFor(parsed(runSettings.omit({ recipe: true }), given), reader);
-    for (const reason of advice.reasons) terminal.write(plain(reason));
-    if (advice.recipe === null) throw new ConfigError('Give --environment, --examples, --dataset or --pairs.');
-    recipe = advice.recipe;
-    terminal.write(`Recipe: ${recipe}.`);
-    // Among what there is to learn from it is auto's to choose; how to learn was set by a person.
-    for (const material of ignoredBy(advice.recipe, given).filter((one) => materials.includes(one))) {
-      terminal.write(`Not used: ${material}.`);
-      unused[material] = undefined;
-    }
-  }
-  const settings = wholeSettings(parsed(runSettings, { ...given, ...unused, recipe }));
-  const base = resolve(options.base);
-  const engine = createOnnxEngine();
+  const given = await specOptions(options, agent, opened);
+  const { spec, reasons, unused } = await specOf(agent, given, reader);
+  for (const reason of reasons) say(reason);
+  if (reasons.length > 0) say(`Recipe: ${spec.recipe}.`);
+  for (const material of unused) say(`Not used: ${material}.`);
+  const engine = await openEngine(config.engine);
   try {
-    const { parameters, vocabulary, context } = await engine.load('estimate', base);
-    const tokensPerSecondHere = await measureRate(engine, 'estimate', vocabulary, Math.min(128, context));
-    await engine.unload('estimate');
+    const rate = await measureRate(engine, spec.base);
     const runs = postgresRunStore(store);
-    const id = options.id ?? `${recipe}-${new Date().toISOString().replace(/[-:]/g, '').slice(0, 15)}`;
+    const id = options.id ?? `${spec.recipe}-${new Date().toISOString().replace(/[-:]/g, '').slice(0, 15)}`;
     if (!trajectoryId.safeParse(id).success || (await runs.get(id)))
       throw new ConfigError(`${id} cannot name this run: ids are letters, digits and _ . : -, and used once.`);
-    const folder = join(resolve(config.home), 'runs', id);
-    const plan = await planRun(settings, { base, seed: options.seed }, engine, reader);
-    terminal.write(estimateCost(plan.stages, { parameters, tokensPerSecondHere }).sentence);
+    const plan = await planRun(spec.settings, spec, engine, reader, agent);
+    if (plan.tooLong > 0) say(`Left out: ${plan.tooLong} that are longer than the model’s context.`);
+    say(estimateCost(plan.stages, rate).sentence);
     if (options.estimate) return;
-    const budget: Budget = dropUndefined({
-      seconds: options.budgetSeconds,
-      tokens: options.budgetTokens,
-      money: options.budgetMoney,
-    });
-    await createRun(
-      runs,
-      { id, agent: config.agent, recipe, settings, base, folder, seed: options.seed, budget },
-      plan.stages,
-      Date.now(),
-    );
-    await follow(id, runs, { engine, plan, opened }, process.stdout);
-    await conclude(id, runs, (line) => terminal.write(line));
+    const folder = join(resolve(config.home), 'runs', id);
+    await createRun(runs, { ...spec, id, folder }, plan.stages, Date.now());
+    await follow(id, runs, { engine, plan, opened }, options.json ? process.stderr : process.stdout);
+    await conclude(id, runs, { engine, opened, json: options.json === true });
   } finally {
     await engine.close();
   }
 }
 
-function parsed<S extends z.ZodType>(schema: S, given: unknown): z.infer<S> {
-  const result = schema.safeParse(given);
-  if (result.success) return result.data;
-  throw new ConfigError(result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}.`).join('\n'));
-}
-
-/** Tokens per second of learning, from a timed forward: with its backward a step is about three of them. */
-async function measureRate(engine: Engine, model: string, vocabulary: number, length: number): Promise<number> {
-  const tokens = Int32Array.from({ length }, (_, i) => i % vocabulary);
-  const batch = Array.from({ length: 16 }, () => ({ tokens, targets: tokens }));
-  await engine.forward(model, batch); // the first one builds the graph
-  const began = performance.now();
-  await engine.forward(model, batch);
-  return (16 * length) / ((performance.now() - began) / 1000) / 3;
-}
-
-/** Trains and redraws until the run ends. The first Ctrl-C or SIGTERM pauses after the step. */
-async function follow(
-  id: string,
-  runs: RunStore,
-  given: {
-    readonly engine: Engine;
-    readonly plan: Plan;
-    readonly opened: Opened;
-  },
-  stream: NodeJS.WriteStream,
-): Promise<void> {
-  const draw = liveView(stream);
-  given.opened.onInterrupt(() => {
-    given.opened.terminal.write('Pausing after this step. Ctrl-C again stops at once; nothing that is saved is lost.');
-    return runs.request(id, 'pause');
+/** What was typed, as what this run sets above its agent's file. */
+async function specOptions(options: TrainOptions, agent: Agent, { store }: Opened): Promise<SpecOptions> {
+  if (options.budgetMoney !== undefined && (options.moneyPerHour ?? agent.train.moneyPerHour) === undefined)
+    throw new ConfigError(`A budget of ${options.budgetMoney} needs a price: give --money-per-hour too.`);
+  if (options.replayShare !== undefined && options.replay === undefined)
+    throw new ConfigError(`A replay share of ${options.replayShare} needs something to replay: give --replay too.`);
+  const path = (typed: string | undefined) => (typed === undefined ? undefined : resolve(typed));
+  const file = path(options.examples);
+  const ofFile = file === undefined ? null : await datasetOfFile(store, file);
+  if (ofFile !== null && options.dataset !== undefined)
+    throw new ConfigError(`${options.examples} is the dataset ${ofFile}; give it or --dataset, not both.`);
+  const { recipe, steps, tasksPerStep, attempts, learningRate, kl, credit, moneyPerHour, lora } = options;
+  const budget: Budget = dropUndefined({
+    seconds: options.budgetSeconds,
+    tokens: options.budgetTokens,
+    money: options.budgetMoney,
   });
-  for await (const _ of train(id, { engine: given.engine, store: runs, ...given.plan }))
-    draw(renderRun((await runs.get(id))!, await runs.metrics(id), stream.columns ?? 100));
-}
-
-async function conclude(id: string, runs: RunStore, write: (line: string) => void): Promise<void> {
-  const run = (await runs.get(id))!;
-  const result = resultOf(run, await runs.checkpoints(id));
-  write(plain(`Run ${id} is ${run.status}${run.reason ? `: ${run.reason}` : '.'}`));
-  if (result.kind === 'finished')
-    write(plain(`Checkpoint of step ${result.checkpoint.step}: ${result.checkpoint.folder}`));
-  else write(`Go on with: pawl runs resume ${id}`);
-}
-
-/** Redraws in place on a terminal; into a pipe goes only the newest second line, one per step. */
-function liveView(stream: NodeJS.WriteStream): (text: string) => void {
-  let lines = 0;
-  return (text) => {
-    const safe = plain(text);
-    if (!stream.isTTY) {
-      stream.write(`${safe.split('\n')[1]}\n`);
-      return;
-    }
-    stream.write(`${lines > 0 ? `\u001b[${lines}A\u001b[0J` : ''}${safe}\n`);
-    lines = safe.split('\n').length;
+  return {
+    base: path(options.base) ?? (await baseOf(agent, store)),
+    seed: options.seed,
+    dataset: ofFile ?? options.dataset,
+    budget,
+    overrides: dropUndefined({
+      recipe,
+      environment: options.environment?.replace(/^[^#]+/, (typed) => resolve(typed)),
+      examples: ofFile === null ? file : undefined,
+      pairs: path(options.pairs),
+      replay: options.replay ? { file: resolve(options.replay), share: options.replayShare ?? 0.1 } : undefined,
+      lora: lora === undefined ? undefined : { rank: lora, alpha: agent.train.lora?.alpha ?? 2 * lora },
+      ...{ steps, tasksPerStep, attempts, learningRate, kl, credit, moneyPerHour },
+    }),
   };
 }
 
-async function needRun(runs: RunStore, id: string): Promise<RunRecord> {
-  const run = await runs.get(id);
-  if (!run) throw new RequestError(404, 'not_found', `There is no run ${id}; 'pawl runs list' shows those that exist.`);
-  return run;
+/** What serves is what is made better. */
+async function baseOf(agent: Agent, store: Opened['store']): Promise<string> {
+  const base = (await servingRelease(store, agent.name))?.checkpoint ?? agent.train.base;
+  if (base) return base;
+  throw new ConfigError(
+    `Nothing says which model to train: no release of ${agent.name} that serves has a checkpoint, and its settings have no train.base. Give --base FOLDER, or set train.base.`,
+  );
 }
 
-export function runsCommand(): Command {
-  const list = withConfigOption(new Command('list'))
-    .description('List training runs, newest first.')
-    .option('--limit <n>', 'how many', wholeNumber(1, 1000), 20)
-    .option('--json', 'one JSON object a line')
-    .action((options: CommonOptions & { limit: number }) =>
-      withHome(options, 'existing', async ({ store, terminal }) => {
-        const runs = await postgresRunStore(store).list(options.limit);
-        if (options.json) for (const run of runs) terminal.write(JSON.stringify(run));
-        else if (runs.length === 0) terminal.write('No runs yet. `pawl train --help` says how to begin one.');
-        else
-          for (const line of table(
-            [
-              { title: 'ID', shrinkTo: 10 },
-              { title: 'AGENT', shrinkTo: 6 },
-              { title: 'RECIPE' },
-              { title: 'STATUS' },
-              { title: 'STEP', right: true },
-              { title: 'TIME', right: true },
-              { title: 'BEGAN' },
-              { title: 'REASON', shrinkTo: 10 },
-            ],
-            runs.map((r) => [
-              r.id,
-              r.agent,
-              r.recipe,
-              r.status,
-              `${r.step}/${r.steps}`,
-              duration(r.spent.seconds),
-              new Date(r.createdAt).toISOString().slice(0, 16).replace('T', ' '),
-              r.reason ?? '',
-            ]),
-            terminal,
-          ))
-            terminal.write(line);
-      }),
-    );
+async function advise(options: TrainOptions, { config, store, terminal }: Opened): Promise<void> {
+  const agent = agentOf(config, options.agent);
+  const facts = await readStoredFacts(store, config.home, agent, options.dataset);
+  const advice = adviseStored(facts);
+  if (options.json) return terminal.write(JSON.stringify({ ...facts, ...advice }));
+  for (const line of adviceLines(facts, advice, agent)) terminal.write(line);
+}
 
-  const show = withConfigOption(new Command('show'))
-    .description('Show a run: progress, curves, checkpoints.')
-    .argument('<id>')
-    .option('--json', 'the record as JSON')
-    .option('--jsonl', 'the metrics of every step, one JSON object a line')
-    .option('--prometheus', 'the newest figures in Prometheus’ text format')
-    .action((id: string, options: CommonOptions & { jsonl?: boolean; prometheus?: boolean }) =>
-      withHome(options, 'existing', async ({ store, terminal }) => {
-        const runs = postgresRunStore(store);
-        const run = await needRun(runs, id);
-        const metrics = await runs.metrics(id);
-        if (options.json) return terminal.write(JSON.stringify({ ...run, checkpoints: await runs.checkpoints(id) }));
-        if (options.jsonl) return metrics.forEach((m) => void terminal.write(toJsonLine(id, m)));
-        if (options.prometheus)
-          return terminal.write(metrics.length ? toPrometheus([{ id, last: metrics.at(-1)! }]) : '');
-        terminal.write(plain(renderRun(run, metrics, terminal.columns)));
-        for (const c of await runs.checkpoints(id))
-          terminal.write(
-            plain(
-              `step ${c.step}${c.validation === null ? '' : `, validation ${c.validation.toFixed(3)}`}: ${c.folder}`,
-            ),
-          );
-      }),
-    );
-
-  const watch = withConfigOption(new Command('watch'))
-    .description('Watch a run that another process trains, until it ends.')
-    .argument('<id>')
-    .action((id: string, options: CommonOptions) =>
-      withHome(options, 'existing', async ({ store }) => {
-        const runs = postgresRunStore(store);
-        await needRun(runs, id);
-        const draw = liveView(process.stdout);
-        for (let seen = -1; ; ) {
-          const run = await needRun(runs, id);
-          if (run.step !== seen) draw(renderRun(run, await runs.metrics(id), process.stdout.columns ?? 100));
-          seen = run.step;
-          if (run.status !== 'running' || process.stdout.errored) break; // nobody looks any more
-          await sleep(500);
-        }
-      }),
-    );
-
-  const ask = (request: 'pause' | 'stop', description: string) =>
-    withConfigOption(new Command(request))
-      .description(description)
-      .argument('<id>')
-      .action((id: string, options: CommonOptions) =>
-        withHome(options, 'existing', async ({ store, terminal }) => {
-          const runs = postgresRunStore(store);
-          const run = await needRun(runs, id);
-          const asked = run.status === (request === 'pause' ? 'paused' : 'stopped') && run.request === request;
-          if (run.status === 'finished' || run.status === 'stopped' || asked)
-            return terminal.write(`Run ${id} is ${run.status} already.`);
-          await runs.request(id, request);
-          if (run.status === 'running' && claimRefusal(run, Date.now(), ownerAlive) !== null)
-            return terminal.write(`Asked. It will ${request} after the step it is in.`);
-          // Nobody trains it, so nobody would hear: it is done here, and the loop leaves the run alone from now on.
-          const [status, word] =
-            request === 'pause' ? (['paused', 'Paused'] as const) : (['stopped', 'Stopped'] as const);
-          await runs.setStatus(id, status, `${word} on request.`, Date.now());
-          terminal.write(`${word}: nobody trains it now. \`pawl runs resume ${id}\` goes on with it.`);
-        }),
-      );
-
-  const resume = withConfigOption(new Command('resume'))
-    .description('Go on with a run that was paused, stopped or killed, from its newest checkpoint.')
-    .argument('<id>')
-    .action((id: string, options: CommonOptions) =>
-      withHome(options, 'existing', async (opened) => {
-        const { config, store, terminal } = opened;
-        const runs = postgresRunStore(store);
-        const run = await needRun(runs, id);
-        const engine = createOnnxEngine();
-        try {
-          const plan = await planRun(settingsOf(run), run, engine, datasetReader(store, config.home));
-          await follow(id, runs, { engine, plan, opened }, process.stdout);
-          await conclude(id, runs, (line) => terminal.write(line));
-        } finally {
-          await engine.close();
-        }
-      }),
-    );
-
-  return new Command('runs')
-    .description('Training runs: look at them, pause, stop and resume them.')
-    .addCommand(list, { isDefault: true })
-    .addCommand(show)
-    .addCommand(watch)
-    .addCommand(ask('pause', 'Pause a run after the step it is in.'))
-    .addCommand(ask('stop', 'Stop a run after the step it is in.'))
-    .addCommand(resume);
+/** Parameters, and tokens per second of learning from a timed forward: with its backward a step is about three of them. */
+async function measureRate(engine: Engine, base: string) {
+  const { parameters, vocabulary, context } = await engine.load('estimate', base);
+  const length = Math.min(128, context);
+  const tokens = Int32Array.from({ length }, (_, i) => i % vocabulary);
+  const batch = Array.from({ length: 16 }, () => ({ tokens, targets: tokens }));
+  await engine.forward('estimate', batch); // the first one builds the graph
+  const began = performance.now();
+  await engine.forward('estimate', batch);
+  const tokensPerSecondHere = (16 * length) / ((performance.now() - began) / 1000) / 3;
+  await engine.unload('estimate');
+  return { parameters, tokensPerSecondHere };
 }
 
 function dropUndefined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {

@@ -58,8 +58,7 @@ export const dpoDefaults: DpoSettings = {
 };
 
 /**
- * Attempts at the same task, best against worst, second best against second worst and so on, where the two differ enough
- * (D8). An attempt is in one pair at most.
+ * Attempts at the same task, best against worst, second best against second worst and so on, where the two differ enough. An attempt is in one pair at most.
  */
 export function pairsFrom(groups: readonly Group[], minGap = dpoDefaults.minGap, perGroup = 4): Pair[] {
   return groups.flatMap((group) => {

@@ -102,27 +102,33 @@ export async function measureSuccess<Data, Database>(
 }
 
 /**
- * A conversation somebody wrote (an expert, a larger model, production) as turns in tokens: each assistant message is one
- * turn, its prompt is everything before it. This is the one place where text is tokenised for training, because there
- * nobody sampled tokens that could be kept.
+ * What somebody wrote (an expert, a larger model, production) as a turn in tokens; its prompt is everything before it. This is
+ * the one place where text is tokenised for training, because there nobody sampled tokens that could be kept.
  */
+export function writtenTurn(
+  codec: ChatCodec,
+  before: readonly Message[],
+  said: Message,
+  tools: readonly ToolSpec[],
+): WrittenTurn {
+  const prompt = codec.encode(before, tools, { generate: true });
+  const whole = codec.encode([...before, said], tools, { generate: false });
+  if (prompt.some((token, k) => whole[k] !== token))
+    throw new Error('The chat template does not render an assistant turn after its own opening; it must only append.');
+  const after = whole.slice(prompt.length);
+  const stop = after.findIndex((token) => codec.stopTokens.includes(token));
+  return { prompt, completion: stop < 0 ? after : after.slice(0, stop + 1) };
+}
+
+/** A conversation as turns: one for each assistant message. */
 export function turnsFromMessages(
   codec: ChatCodec,
   messages: readonly Message[],
   tools: readonly ToolSpec[],
 ): WrittenTurn[] {
-  return messages.flatMap((message, i) => {
-    if (message.role !== 'assistant') return [];
-    const prompt = codec.encode(messages.slice(0, i), tools, { generate: true });
-    const whole = codec.encode(messages.slice(0, i + 1), tools, { generate: false });
-    if (prompt.some((token, k) => whole[k] !== token))
-      throw new Error(
-        'The chat template does not render an assistant turn after its own opening; it must only append.',
-      );
-    const after = whole.slice(prompt.length);
-    const stop = after.findIndex((token) => codec.stopTokens.includes(token));
-    return [{ prompt, completion: stop < 0 ? after : after.slice(0, stop + 1) }];
-  });
+  return messages.flatMap((message, i) =>
+    message.role === 'assistant' ? [writtenTurn(codec, messages.slice(0, i), message, tools)] : [],
+  );
 }
 
 export function exampleFrom(

@@ -2,6 +2,9 @@
  * Group-relative policy optimisation (Shao et al. 2024, arXiv 2402.03300) as it is done today. Each step plays groups of
  * attempts with the current weights, compares each attempt with its group, and makes what did better more likely.
  *
+ * Attempts are sampled from a snapshot of the weights, taken as the step begins: the policy that wrote them is named and fixed,
+ * whatever engine trains and wherever it samples.
+ *
  * What differs from the paper, each for a reason given in docs/algorithms/grpo.md:
  * - advantages are centred, not divided by the deviation; every token is divided by a constant, not by its attempt's
  *   length (Dr. GRPO): no bias towards easy tasks or long failures;
@@ -11,14 +14,13 @@
  * - one optimizer step per batch unless `updates` says otherwise; attempts older than that are refused.
  * What is left out: a value network, resampling until a batch is full, length shaping.
  */
-import type { AdamParams, Datum, Engine, ForwardResult } from '../engine/engine.ts';
-import { forwardBackwardCustom } from '../engine/engine.ts';
+import type { AdamParams, Datum, Engine } from '../engine/engine.ts';
 import { type Credit, groupAdvantages, isFlat } from './advantage.ts';
-import { type Attempt, type AttemptSource, type Group, ownTokens } from './attempt.ts';
+import { type Attempt, type AttemptSource, type Group, ownTokens, playFrozen } from './attempt.ts';
 import { type ClipBounds, clipBounds, clippedSurrogate, truncatedWeight } from './clip.ts';
 import { refuseStale, type Sequence, sequences } from './datum.ts';
 import { entropyBonus } from './entropy.ts';
-import { type KlSetting, klDefault, klEstimate, klGradient, klPenalty } from './kl.ts';
+import { type KlSetting, klDefault, klEstimate, klPenalty } from './kl.ts';
 import type { StageMetrics } from './metrics.ts';
 import { draw, mixSeed } from './order.ts';
 import { reload } from './reload.ts';
@@ -105,8 +107,8 @@ export type PolicyUpdate = {
 };
 
 /**
- * Adds the policy gradient of `rows` to the model: loss = Σ tokens / normaliser. `references` are the reference's logprobs
- * per row; `old` are the trainer's own at the time of sampling, needed only when this is not the first update since.
+ * Adds the policy gradient of `rows` to the model: loss = Σ tokens / normaliser. `references` are the reference's logprobs per
+ * row; `old` are the trainer's own at the time of sampling.
  */
 export async function policyGradient(
   engine: Engine,
@@ -116,7 +118,7 @@ export async function policyGradient(
     readonly settings: Pick<GrpoSettings, 'clip' | 'truncate' | 'kl' | 'entropy'>;
     readonly normaliser: number;
     readonly references?: readonly Float32Array[];
-    readonly old?: readonly Float32Array[];
+    readonly old: readonly Float32Array[];
   },
 ): Promise<PolicyUpdate> {
   const { settings, normaliser, references, old } = options;
@@ -124,12 +126,12 @@ export async function policyGradient(
   const at = ownPositions(rows);
   const pick = (arrays: readonly ArrayLike<number>[]) => at.map(([r, t]) => arrays[r]![t]!);
   const sampled = pick(rows.map((r) => r.sequence.logprobs));
-  const before = old ? pick(old) : sampled;
+  const before = pick(old);
   const reference = references ? pick(references) : undefined;
 
   // Everything that shapes the advantage, one number per own token.
   const advantages = pick(rows.map((r) => r.advantages));
-  const penalty = reference && kl.as === 'penalty' ? klPenalty(before, reference, kl.coefficient) : undefined;
+  const penalty = reference && klPenalty(before, reference, kl.coefficient);
   const bonus = settings.entropy !== 0 ? entropyBonus(before, settings.entropy) : undefined;
   const shaped = advantages.map((a, i) => a + (penalty?.[i] ?? 0) + (bonus?.[i] ?? 0));
 
@@ -139,43 +141,15 @@ export async function policyGradient(
     return out;
   };
 
-  const result = await (async (): Promise<ForwardResult> => {
-    if (reference && kl.as === 'loss')
-      return forwardBackwardCustom(
-        engine,
-        model,
-        rows.map((r) => r.sequence),
-        (logprobs) => {
-          const lps = pick(logprobs);
-          const gradient = lps.map((lp, i) => {
-            const oldLp = old ? before[i]! : lp;
-            const weight = truncatedWeight(oldLp, sampled[i]!, settings.truncate);
-            const policy = clippedSurrogate(lp, oldLp, shaped[i]!, settings.clip).gradient * weight;
-            return (policy + kl.coefficient * klGradient(lp, reference[i]!, 'k3')) / normaliser;
-          });
-          return { loss: 0, gradients: spread(gradient) };
-        },
-      );
-    if (!old) {
-      const scaled = spread(shaped.map((a) => a / normaliser));
-      const data = rows.map(
-        (r, i): Datum => ({ ...plain(r.sequence), logprobs: r.sequence.logprobs, advantages: scaled[i]! }),
-      );
-      return engine.forwardBackward(model, data, { kind: 'cispo', clipLow: 0, clipHigh: settings.truncate });
-    }
-    const weighted = shaped.map(
-      (a, i) => (a * truncatedWeight(before[i]!, sampled[i]!, settings.truncate)) / normaliser,
-    );
-    const scaled = spread(weighted);
-    const data = rows.map((r, i): Datum => ({ ...plain(r.sequence), logprobs: old[i]!, advantages: scaled[i]! }));
-    return engine.forwardBackward(model, data, {
-      kind: 'ppo',
-      clipLow: settings.clip.low,
-      clipHigh: settings.clip.high,
-    });
-  })();
+  const scaled = spread(
+    shaped.map((a, i) => (a * truncatedWeight(before[i]!, sampled[i]!, settings.truncate)) / normaliser),
+  );
+  const result = await engine.forwardBackward(
+    model,
+    rows.map((r, i): Datum => ({ ...plain(r.sequence), logprobs: old[i]!, advantages: scaled[i]! })),
+    { kind: 'ppo', clipLow: settings.clip.low, clipHigh: settings.clip.high },
+  );
 
-  // The loss is reported as the clipped surrogate, whichever of the three ways made its gradient.
   let loss = 0;
   let clipped = 0;
   let entropySum = 0;
@@ -183,17 +157,12 @@ export async function policyGradient(
   let klSum = 0;
   for (const [i, [r, t]] of at.entries()) {
     const lp = result.logprobs[r]![t]!;
-    const oldLp = old ? before[i]! : lp;
-    const token = clippedSurrogate(lp, oldLp, shaped[i]!, settings.clip);
-    loss += token.loss * truncatedWeight(oldLp, sampled[i]!, settings.truncate);
+    const token = clippedSurrogate(lp, before[i]!, shaped[i]!, settings.clip);
+    loss += token.loss * truncatedWeight(before[i]!, sampled[i]!, settings.truncate);
     if (token.clipped) clipped++;
-    if (reference) {
-      const k3 = klEstimate(lp, reference[i]!, 'k3');
-      klSum += k3;
-      if (kl.as === 'loss') loss += kl.coefficient * k3;
-    }
+    if (reference) klSum += klEstimate(lp, reference[i]!);
     entropySum += result.entropies ? result.entropies[r]![t]! : -lp;
-    gapSum += Math.abs(oldLp - sampled[i]!);
+    gapSum += Math.abs(before[i]! - sampled[i]!);
   }
   return { loss: loss / normaliser, own: at.length, clipped, entropySum, gapSum, klSum };
 }
@@ -215,7 +184,7 @@ export function grpo(source: AttemptSource, settings: Partial<GrpoSettings> = {}
       return {
         async step(index, signal) {
           const tasks = draw(source.tasks, index * perStep, perStep, seed);
-          const groups = await source.play({
+          const groups = await playFrozen(source, {
             engine,
             model,
             tasks,

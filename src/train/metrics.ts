@@ -1,7 +1,9 @@
 /**
- * The figures of one training step, and one table of what they are called and mean. The table renders Prometheus text,
- * the terminal view and the docs, so a metric has one name everywhere. Absent means not measured, never 0.
+ * The figures of one training step, and one table of what they are called and mean: the same name in the database, in
+ * metrics.jsonl and, with `pawl_train_` before it, for Prometheus. Absent means not measured, never 0.
  */
+import { Gauge, Registry } from 'prom-client';
+
 export type StepMetrics = {
   /** Counted from 0 over the whole run. */
   readonly step: number;
@@ -52,33 +54,30 @@ export function toJsonLine(run: string, metrics: StepMetrics): string {
 }
 
 /** The latest step of each run in Prometheus' text format. */
-export function toPrometheus(runs: readonly { readonly id: string; readonly last: StepMetrics }[]): string {
-  const lines: string[] = [];
-  const sample = (name: string, labels: Record<string, string>, value: number) => {
-    const inner = Object.entries(labels)
-      .map(([k, v]) => `${k}="${v.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`)
-      .join(',');
-    lines.push(`pawl_train_${name}{${inner}} ${value}`);
-  };
-  const head = (name: string, help: string) =>
-    lines.push(`# HELP pawl_train_${name} ${help}`, `# TYPE pawl_train_${name} gauge`);
-  head('step', 'Steps finished.');
-  for (const { id, last } of runs) sample('step', { run: id, stage: last.stage }, last.step + 1);
+export async function toPrometheus(
+  runs: readonly { readonly id: string; readonly last: StepMetrics }[],
+): Promise<string> {
+  const registry = new Registry();
+  const labelNames = ['run', 'stage'];
+  const gauge = <L extends string>(name: string, help: string, labels: readonly L[]) =>
+    new Gauge({ name: `pawl_train_${name}`, help, labelNames: labels, registers: [registry] });
+  const steps = gauge('step', 'Steps finished.', labelNames);
+  for (const { id, last } of runs) steps.set({ run: id, stage: last.stage }, last.step + 1);
   for (const name of metricNames) {
-    if (!runs.some((r) => r.last.values[name] !== undefined)) continue;
-    head(name, metricTable[name]);
-    for (const { id, last } of runs) {
+    const known = runs.flatMap(({ id, last }) => {
       const value = last.values[name];
-      if (value !== undefined) sample(name, { run: id, stage: last.stage }, value);
-    }
+      return value === undefined ? [] : [{ run: id, stage: last.stage, value }];
+    });
+    if (known.length === 0) continue;
+    const one = gauge(name, metricTable[name], labelNames);
+    for (const { value, ...labels } of known) one.set(labels, value);
   }
-  if (runs.some((r) => r.last.taskTypes)) {
-    for (const field of ['reward', 'success'] as const) {
-      head(`task_type_${field}`, `Mean ${field} of the attempts of this step, per task type.`);
-      for (const { id, last } of runs)
-        for (const [type, figures] of Object.entries(last.taskTypes ?? {}))
-          sample(`task_type_${field}`, { run: id, stage: last.stage, task_type: type }, figures[field]);
-    }
+  for (const field of runs.some(({ last }) => last.taskTypes) ? (['reward', 'success'] as const) : []) {
+    const help = `Mean ${field} of the attempts of this step, per task type.`;
+    const perType = gauge(`task_type_${field}`, help, [...labelNames, 'task_type']);
+    for (const { id, last } of runs)
+      for (const [type, figures] of Object.entries(last.taskTypes ?? {}))
+        perType.set({ run: id, stage: last.stage, task_type: type }, figures[field]);
   }
-  return `${lines.join('\n')}\n`;
+  return registry.metrics();
 }

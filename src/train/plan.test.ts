@@ -5,16 +5,8 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { ChatCodec } from '../simulate/engine-player.ts';
 import { dpoDefaults } from './dpo.ts';
 import { grpoDefaults } from './grpo.ts';
-import {
-  adviseFor,
-  loadEnvironment,
-  loadPractice,
-  readExamples,
-  readPairs,
-  runSettings,
-  settingsOf,
-  wholeSettings,
-} from './plan.ts';
+import { readExamples, readPairs } from './material.ts';
+import { loadEnvironment, runSettings, settingsOf, wholeSettings } from './plan.ts';
 import { sftDefaults } from './sft.ts';
 import { stopDefaults } from './stop.ts';
 
@@ -35,9 +27,6 @@ const file = (name: string, lines: readonly unknown[]): string => {
   writeFileSync(path, lines.map((l) => (typeof l === 'string' ? l : JSON.stringify(l))).join('\n'));
   return path;
 };
-const noDataset = () => {
-  throw new Error('no dataset is asked for');
-};
 const user = (content: string) => ({ role: 'user', content });
 const assistant = (content: string) => ({ role: 'assistant', content });
 
@@ -53,9 +42,6 @@ describe('files to learn from', () => {
       [0.5, 'x', 1],
       [1, 'example', 2],
     ]);
-    expect((await adviseFor(runSettings.omit({ recipe: true }).parse({ examples: path }), noDataset)).recipe).toBe(
-      'sft',
-    );
   });
 
   it('of a pair, only what follows the shared prompt is learned', async () => {
@@ -100,12 +86,6 @@ describe('settings', () => {
 
   it('that do not say what a run learns from are refused, with the way out', () => {
     expect(() => settingsOf({ id: 'old', settings: {} })).toThrow(/settings of run old .*`pawl runs stop old`/);
-  });
-
-  it('name a world by module and export', async () => {
-    await expect(loadPractice('examples/support-desk/desk.ts#supportDesk')).rejects.toThrow(/is no world/);
-    const { environment, practice } = await loadPractice('examples/support-desk/world.ts#deskWorld');
-    expect([environment.name, practice(3)[0]!.split]).toEqual(['support-desk', 'train']);
   });
 
   it('name an environment by module and export', async () => {

@@ -1,55 +1,68 @@
 /**
- * From a run's settings, which are data, to its stages, which are code: the one place where either the loop or a command
- * builds them. Settings are stored whole with the run, defaults included, and refer to what is large or code: a dataset by
- * its id, a world or environment by its module, tasks and mixes by the run's seed. So whoever goes on with a run, in whatever
- * process, builds the same stages. Files from outside are parsed here, line by line, and refused with their line number.
+ * From an agent's settings to a run's, which are data, and from there to its stages, which are code: the one place where the
+ * loop, a command or a bench makes either.
+ *
+ * spec   all that a run is: recipe, settings, base, seed, budget. Settings are stored whole with the run, defaults included,
+ *        and refer to what is large or code: a dataset by its id, an environment by its module or as the agent's own, tasks and
+ *        mixes by the run's seed. So whoever goes on with a run, in whatever process, builds the same stages
+ * plan   what train() carries out
  */
-import { createReadStream } from 'node:fs';
-import { isAbsolute, resolve } from 'node:path';
-import { createInterface } from 'node:readline';
-import { pathToFileURL } from 'node:url';
+import { resolve } from 'node:path';
 import { z } from 'zod';
 import type { DatasetReader } from '../curate/read.ts';
-import type { Engine } from '../engine/engine.ts';
+import { inspectCheckpoint } from '../engine/checkpoint.ts';
+import type { Engine, LoraSpec } from '../engine/engine.ts';
 import { ConfigError } from '../errors.ts';
 import { loadChatCodec } from '../simulate/chat-codec.ts';
-import type { ChatCodec } from '../simulate/engine-player.ts';
-import { type Environment, makeTasks, type Task } from '../simulate/environment.ts';
-import type { Message } from '../simulate/message.ts';
+import { type Environment, makeTasks } from '../simulate/environment.ts';
+import { importUserModule } from '../user-module.ts';
 import { turnCredit } from './advantage.ts';
 import { type Advice, adviseRecipe } from './advise.ts';
 import { dpoDefaults, type Pair } from './dpo.ts';
-import { environmentSource, exampleFrom, measureSuccess, toolSpecs, turnsFromMessages } from './episodes.ts';
+import { environmentSource, exampleFrom, measureSuccess, toolSpecs } from './episodes.ts';
 import { grpoDefaults } from './grpo.ts';
-import { type Ingredients, type RecipeName, recipeNames, recipes } from './recipes.ts';
+import {
+  exampleLine,
+  exampleOf,
+  fitsExample,
+  fitsPair,
+  jsonLines,
+  pairLine,
+  pairOf,
+  readExamples,
+  readPairs,
+} from './material.ts';
+import { type RecipeName, recipeNames } from './recipe-names.ts';
+import { type Ingredients, recipes } from './recipes.ts';
 import { rftDefaults } from './rft.ts';
 import type { RunRecord } from './run-record.ts';
 import type { Schedule } from './schedule.ts';
-import { refuseIgnored } from './setting-use.ts';
+import { ignoredBy, materials, type ReadSetting, refuseIgnored } from './setting-use.ts';
+import type { TrainSettings } from './settings.ts';
 import type { Example } from './sft.ts';
 import { sftDefaults } from './sft.ts';
 import type { Stage } from './stage.ts';
-import { type StopRules, stopDefaults } from './stop.ts';
+import { type Budget, type StopRules, stopDefaults } from './stop.ts';
 
 const file = z.string().min(1).max(4096);
 const json = z.record(z.string(), z.json());
 
 export const runSettings = z.strictObject({
-  recipe: z.enum(recipeNames as [RecipeName, ...RecipeName[]]),
+  recipe: z.enum(recipeNames),
   /** Module of the environment, with the name of its export after '#'; without one, the default export. */
   environment: file.optional(),
-  /** Module of a world, likewise: its environment, its tasks, and the broad mix for `replay`. */
-  world: file.optional(),
+  /** Practises in the environment that the run's agent has in its file, and replays what is named there. */
+  ofAgent: z.boolean().optional(),
   /** Training and validation tasks generated from the seed. */
   tasks: z.int().min(1).max(1_000_000).default(2000),
   validationTasks: z.int().min(0).max(10_000).default(60),
   /** JSONL: {"messages": […], "quality": 0–1, "taskType": "…"} */
   examples: file.optional(),
-  /** Id of a dataset that `pawl curate` or the loop made in this home. */
+  /** Id of a dataset that `pawl curate` or the loop made in this home: SFT learns its conversations, DPO its pairs. */
   dataset: z.string().min(1).max(200).optional(),
   /** JSONL: {"prompt": [messages], "chosen": [messages], "rejected": [messages], "gap": 0–1} */
   pairs: file.optional(),
-  /** The broad mix that must not be forgotten, JSONL like `examples` or else the world's, and its share of each batch. */
+  /** What must not be forgotten, JSONL like `examples` or else the agent's, and its share of each batch. */
   replay: z.strictObject({ file: file.optional(), share: z.number().gt(0).lt(1) }).optional(),
   steps: z.int().min(1).max(1_000_000).optional(),
   tasksPerStep: z.int().min(1).max(4096).optional(),
@@ -57,24 +70,38 @@ export const runSettings = z.strictObject({
   learningRate: z.number().positive().max(1).optional(),
   kl: z.number().min(0).max(10).optional(),
   credit: z.enum(['attempt', 'turn']).optional(),
+  /** An adapter of this rank is trained; without it, all weights. */
+  lora: z.strictObject({ rank: z.int().min(1).max(1024), alpha: z.number().positive() }).optional(),
   moneyPerHour: z.number().min(0).optional(),
-  /** Every setting of every algorithm and of the stop rules as they were when the run began (`wholeSettings`). */
+  /** Every setting of every algorithm and of the stop rules as they were when the run began (`wholeSettings`); before, some. */
   stages: z.partialRecord(z.enum(['sft', 'rft', 'dpo', 'grpo']), json).optional(),
   rules: json.optional(),
 });
 export type RunSettings = z.infer<typeof runSettings>;
 
-/** What a model practises on, and what it must not forget; a world (loop.ts) is this and more. */
-export type Practice<Data = unknown, Database = unknown> = {
-  readonly environment: Environment<Data, Database>;
-  /** Tasks to practise on; they share nothing with the golden ones. */
-  readonly practice: (seed: number) => readonly Task<Data>[];
-  /** What the model must not forget. */
-  readonly broad: (codec: ChatCodec, seed: number) => readonly Example[];
+/** All that a run is, before it has a name. */
+export type RunSpec = {
+  readonly agent: string;
+  readonly recipe: RecipeName;
+  readonly settings: RunSettings;
+  readonly base: string;
+  readonly seed: number;
+  readonly budget: Budget;
+};
+
+/** What a run takes from its agent's definition: settings, and code, which is not stored with it. */
+export type OfAgent = {
+  readonly name: string;
+  // biome-ignore lint/suspicious/noExplicitAny: whatever its tasks and database are
+  readonly environment?: Environment<any, any> | undefined;
+  readonly train: TrainSettings;
 };
 
 export type Plan = {
   readonly stages: readonly Stage[];
+  readonly lora?: LoraSpec;
+  /** Examples and pairs that are longer than the model's context. */
+  readonly tooLong: number;
   readonly rules: Partial<StopRules>;
   readonly moneyPerHour: number;
   /** Held-out success of a model, and how often a run measures it; absent without an environment. */
@@ -82,27 +109,114 @@ export type Plan = {
   readonly validateEvery?: number;
 };
 
+export type SpecOptions = {
+  readonly base: string;
+  readonly seed: number;
+  readonly dataset?: string | undefined;
+  /** What this run sets itself, above the agent's file. What its recipe does not read is refused. */
+  readonly overrides?: Partial<Omit<z.input<typeof runSettings>, 'recipe'>> & { readonly recipe?: 'auto' | RecipeName };
+  readonly budget?: Budget;
+};
+
+export type Specified = {
+  readonly spec: RunSpec;
+  /** Why this recipe; empty where a person chose it. */
+  readonly reasons: readonly string[];
+  /** What there is to learn from and the recipe does not use. */
+  readonly unused: readonly ReadSetting[];
+};
+
+/** The run that an agent's settings and what there is to learn from make. */
+export async function specOf(agent: OfAgent, options: SpecOptions, readDataset: DatasetReader): Promise<Specified> {
+  const { base, seed, dataset } = options;
+  const { recipe: wanted = agent.train.recipe, ...overrides } = options.overrides ?? {};
+  const own = ofAgent(agent, overrides.environment === undefined);
+  const person = given(
+    parsed(runSettings.omit({ recipe: true }).partial(), { ...overrides, ...(dataset && { dataset }) }),
+  );
+  const set = { ...own, ...person };
+  const hasEnvironment = set.environment !== undefined || (set.ofAgent === true && agent.environment !== undefined);
+  const advice =
+    wanted === 'auto' ? await adviseFor(set, hasEnvironment, readDataset) : { recipe: wanted, reasons: [] };
+  const { recipe, reasons } = advice;
+  if (recipe === null)
+    throw new ConfigError(
+      `${reasons.join(' ')} Collect and curate first (\`pawl train --advise\` counts what is stored), or give --environment, --examples, --dataset or --pairs.`,
+    );
+  // Among what there is to learn from, and among an agent's settings for several recipes, it is auto's to choose; what a
+  // person set for this run must be read.
+  const ignored = ignoredBy(recipe, set);
+  const dropped = wanted === 'auto' ? ignored.filter((one) => materials.includes(one) || !(one in person)) : [];
+  const kept = Object.fromEntries(Object.entries(set).filter(([name]) => !dropped.includes(name as ReadSetting)));
+  const { hours, ...limits } = agent.train.budget;
+  return {
+    spec: {
+      agent: agent.name,
+      recipe,
+      settings: wholeSettings(parsed(runSettings, { ...kept, recipe })),
+      base,
+      seed,
+      budget: { ...given({ seconds: hours === undefined ? undefined : hours * 3600, ...limits }), ...options.budget },
+    },
+    reasons,
+    unused: dropped.filter((one) => materials.includes(one)),
+  };
+}
+
+/** The agent's settings as a run's. */
+function ofAgent({ environment, train }: OfAgent, useEnvironment: boolean): Partial<RunSettings> {
+  const { tasks, steps, tasksPerStep, attempts, learningRate, kl, credit, validationTasks, moneyPerHour } = train;
+  const usesCode = (useEnvironment && environment !== undefined) || train.replay !== undefined;
+  return given({
+    tasks,
+    validationTasks,
+    steps,
+    tasksPerStep,
+    attempts,
+    learningRate,
+    kl,
+    credit,
+    moneyPerHour,
+    lora: train.lora && { rank: train.lora.rank, alpha: train.lora.alpha ?? 2 * train.lora.rank },
+    replay: train.replay && { share: train.replay.share },
+    ofAgent: usesCode || undefined,
+  });
+}
+
+/** Without what was left undefined. */
+function given<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as {
+    [K in keyof T]: Exclude<T[K], undefined>;
+  };
+}
+
+function parsed<S extends z.ZodType>(schema: S, value: unknown): z.infer<S> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  throw new ConfigError(result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}.`).join('\n'));
+}
+
 /** The settings as they are stored: a Pawl with other defaults goes on with the run as it was begun. */
 export function wholeSettings(settings: RunSettings): RunSettings {
   refuseIgnored(settings.recipe, settings);
-  return runSettings.parse({ ...settings, stages: stageSettings(settings), rules: stopDefaults });
+  const stages = Object.entries(stageSettings(settings)).map(([name, one]) => [
+    name,
+    { ...one, ...settings.stages?.[name as keyof NonNullable<RunSettings['stages']>] },
+  ]);
+  return runSettings.parse({ ...settings, stages: Object.fromEntries(stages), rules: stopDefaults });
 }
 
 function stageSettings(settings: RunSettings): NonNullable<Ingredients['settings']> {
   const { learningRate, attempts, steps, tasksPerStep, kl, credit } = settings;
   const rate = ({ schedule }: { readonly schedule: Schedule }) =>
     learningRate === undefined ? {} : { schedule: { ...schedule, peak: learningRate } };
-  const given = <K extends string, V>(key: K, value: V | undefined) =>
-    (value === undefined ? {} : { [key]: value }) as { readonly [P in K]?: V };
   return {
     sft: { ...sftDefaults, ...rate(sftDefaults) },
-    rft: { ...rftDefaults, ...given('attempts', attempts), ...rate(rftDefaults) },
+    rft: { ...rftDefaults, ...given({ attempts }), ...rate(rftDefaults) },
     dpo: { ...dpoDefaults, ...rate(dpoDefaults) },
     grpo: {
       ...grpoDefaults,
-      ...given('attempts', attempts),
-      ...given('steps', steps),
-      ...given('tasksPerStep', tasksPerStep),
+      ...given({ attempts, steps, tasksPerStep }),
       ...rate(grpoDefaults),
       ...(kl === undefined ? {} : { kl: { ...grpoDefaults.kl, coefficient: kl } }),
       ...(credit === 'turn' ? { credit: turnCredit } : {}),
@@ -124,28 +238,42 @@ export async function planRun(
   run: { readonly base: string; readonly seed: number },
   engine: Engine,
   readDataset: DatasetReader,
+  agent?: OfAgent,
 ): Promise<Plan> {
   const { base, seed } = run;
+  const { dataset } = settings;
   const codec = await loadChatCodec(base);
-  const practice = await practiceOf(settings);
-  const tools = practice ? toolSpecs(practice.environment.tools) : [];
-  const examples = [
-    ...(settings.examples ? await readExamples(settings.examples, codec, tools) : []),
-    ...(settings.dataset ? await datasetExamples(readDataset(settings.dataset), codec) : []),
-  ];
+  const { max_position_embeddings: context } = (await inspectCheckpoint(base)).config;
+  const environment = await environmentOf(settings, agent);
+  const tools = environment ? toolSpecs(environment.tools) : [];
+  const reads = (algorithm: string) => settings.recipe.split('-').includes(algorithm);
+  const examples: Example[] = settings.examples ? await readExamples(settings.examples, codec, tools) : [];
+  if (dataset && reads('sft'))
+    for await (const one of readDataset.examples(dataset)) examples.push(exampleOf(codec, one));
+  const pairs: Pair[] = settings.pairs ? await readPairs(settings.pairs, codec, tools) : [];
+  if (dataset && reads('dpo')) for await (const one of readDataset.pairs(dataset)) pairs.push(pairOf(codec, one));
+  const most = typeof context === 'number' ? context : Number.POSITIVE_INFINITY;
+  const [shortExamples, shortPairs] = [examples.filter(fitsExample(most)), pairs.filter(fitsPair(most))];
   const stages = await recipes[settings.recipe]({
     engine,
     base,
     seed,
-    ...(practice ? { source: environmentSource(practice.environment, practice.practice(seed), codec) } : {}),
-    ...(settings.examples || settings.dataset ? { examples } : {}),
-    ...(settings.pairs ? { pairs: await readPairs(settings.pairs, codec, tools) } : {}),
+    ...(environment
+      ? { source: environmentSource(environment, makeTasks(environment, 'train', settings.tasks, seed), codec) }
+      : {}),
+    ...(settings.examples || dataset ? { examples: shortExamples } : {}),
+    ...(settings.pairs || dataset ? { pairs: shortPairs } : {}),
     ...(settings.replay ? { replay: await replayOf(settings.replay) } : {}),
     settings: (settings.stages as Ingredients['settings'] | undefined) ?? stageSettings(settings),
   });
-  const plan = { stages, rules: { ...settings.rules }, moneyPerHour: settings.moneyPerHour ?? 0 };
-  if (!practice || settings.validationTasks === 0) return plan;
-  const { environment } = practice;
+  const plan = {
+    stages,
+    ...(settings.lora ? { lora: { ...settings.lora, seed } } : {}),
+    tooLong: examples.length + pairs.length - shortExamples.length - shortPairs.length,
+    rules: { ...settings.rules },
+    moneyPerHour: settings.moneyPerHour ?? 0,
+  };
+  if (!environment || settings.validationTasks === 0) return plan;
   const held = makeTasks(environment, 'validation', settings.validationTasks, seed);
   return {
     ...plan,
@@ -154,50 +282,49 @@ export async function planRun(
   };
 
   async function replayOf({ file: path, share }: NonNullable<RunSettings['replay']>) {
+    const kept = settings.ofAgent ? agent?.train.replay?.examples : undefined;
     if (path) return { examples: await readExamples(path, codec, tools), share };
-    if (!settings.world) throw new ConfigError('replay needs a file to replay from, or a world that has a broad mix.');
-    return { examples: practice!.broad(codec, seed), share };
+    if (typeof kept === 'string') return { examples: await readExamples(kept, codec, tools), share };
+    if (kept === undefined) throw new ConfigError('replay needs a file to replay from, or an agent that names one.');
+    const examples = kept(seed).map(({ messages, taskType = 'kept', quality = 1 }, i) =>
+      exampleFrom(codec, messages, { id: `kept-${i}`, taskType, quality }),
+    );
+    return { examples, share };
   }
 }
 
-async function practiceOf({ world, environment: reference, tasks }: RunSettings): Promise<Practice | null> {
-  if (world) return loadPractice(world);
-  if (!reference) return null;
-  const environment = await loadEnvironment(reference);
-  return { environment, practice: (seed) => makeTasks(environment, 'train', tasks, seed), broad: () => [] };
-}
-
-/** Written again from its words: what was redacted has no exact tokens, and the rest must look the same. */
-async function datasetExamples(curated: ReturnType<DatasetReader>, codec: ChatCodec): Promise<Example[]> {
-  const examples: Example[] = [];
-  for await (const one of curated) examples.push(exampleFrom(codec, one.messages, one, one.tools));
-  return examples;
+async function environmentOf({ ofAgent, environment }: RunSettings, agent?: OfAgent) {
+  if (environment) return loadEnvironment(environment);
+  return (ofAgent && agent?.environment) || null;
 }
 
 /** The advice for what these settings bring, before a recipe is chosen. */
-export async function adviseFor(settings: Omit<RunSettings, 'recipe'>, readDataset: DatasetReader): Promise<Advice> {
-  const lines = async (path: string | undefined, keep: (line: unknown) => boolean) => {
-    if (!path) return 0;
-    let n = 0;
-    for await (const { value } of jsonLines(path)) if (keep(value)) n++;
-    return n;
-  };
-  let curated = 0;
-  if (settings.dataset)
-    for await (const { quality } of readDataset(settings.dataset)) if (quality >= sftDefaults.minQuality) curated++;
-  return adviseRecipe({
-    pairs: await lines(settings.pairs, (v) => pairLine.safeParse(v).success),
-    examples:
-      curated +
-      (await lines(settings.examples, (v) => (exampleLine.safeParse(v).data?.quality ?? 0) >= sftDefaults.minQuality)),
-    environment: settings.environment !== undefined,
-  });
+async function adviseFor(
+  settings: Partial<RunSettings>,
+  environment: boolean,
+  readDataset: DatasetReader,
+): Promise<Advice> {
+  const { dataset } = settings;
+  const facts = { pairs: 0, examples: 0, environment };
+  const isGood = (quality: number | undefined) => (quality ?? 0) >= sftDefaults.minQuality;
+  const isClear = (gap: number | undefined) => (gap ?? 0) >= dpoDefaults.minGap;
+  if (dataset !== undefined) {
+    for await (const { quality } of readDataset.examples(dataset)) if (isGood(quality)) facts.examples++;
+    for await (const { gap } of readDataset.pairs(dataset)) if (isClear(gap)) facts.pairs++;
+  }
+  if (settings.examples !== undefined)
+    for await (const { value } of jsonLines(settings.examples))
+      if (isGood(exampleLine.safeParse(value).data?.quality)) facts.examples++;
+  if (settings.pairs !== undefined)
+    for await (const { value } of jsonLines(settings.pairs))
+      if (isClear(pairLine.safeParse(value).data?.gap)) facts.pairs++;
+  return adviseRecipe(facts);
 }
 
 /** What a module of the user's exports under a name; it is code they chose to run. */
 async function exported(reference: string): Promise<{ name: string; value: unknown; all: string }> {
   const [path, name = 'default'] = reference.split('#');
-  const module: Record<string, unknown> = await import(pathToFileURL(isAbsolute(path!) ? path! : resolve(path!)).href);
+  const module = await importUserModule(resolve(path!));
   return { name, value: module[name], all: Object.keys(module).join(', ') };
 }
 
@@ -213,83 +340,4 @@ export async function loadEnvironment(reference: string): Promise<Environment<un
       `${reference} is no environment: '${name}' must be an object with name, types, tools, user and graders; the module exports ${all}.`,
     );
   return value as Environment<unknown, unknown>;
-}
-
-export async function loadPractice<P extends Practice>(reference: string): Promise<P> {
-  const { name, value, all } = await exported(reference);
-  const found = value as P | undefined;
-  if (!isEnvironment(found?.environment) || typeof found?.practice !== 'function' || typeof found.broad !== 'function')
-    throw new ConfigError(
-      `${reference} is no world: '${name}' must be an object with environment, practice and broad; the module exports ${all}.`,
-    );
-  return found;
-}
-
-const message = z.looseObject({ role: z.enum(['system', 'user', 'assistant', 'tool']), content: z.string().nullish() });
-const conversation = z.array(message).min(1).max(1000);
-const exampleLine = z.object({
-  id: z.string().max(200).optional(),
-  messages: conversation.min(2),
-  quality: z.number().min(0).max(1).default(1),
-  taskType: z.string().max(200).default('example'),
-});
-const pairLine = z.object({
-  id: z.string().max(200).optional(),
-  prompt: conversation,
-  chosen: conversation,
-  rejected: conversation,
-  gap: z.number().min(0).max(1).default(1),
-  taskType: z.string().max(200).default('pair'),
-});
-
-export async function readExamples(
-  path: string,
-  codec: ChatCodec,
-  tools: ReturnType<typeof toolSpecs> = [],
-): Promise<Example[]> {
-  const out: Example[] = [];
-  for await (const { value, line } of jsonLines(path)) {
-    const { messages, quality, taskType, id } = parseLine(exampleLine, value, path, line);
-    out.push(exampleFrom(codec, messages as unknown as Message[], { id: id ?? `${line}`, taskType, quality }, tools));
-  }
-  return out;
-}
-
-export async function readPairs(
-  path: string,
-  codec: ChatCodec,
-  tools: ReturnType<typeof toolSpecs> = [],
-): Promise<Pair[]> {
-  const out: Pair[] = [];
-  for await (const { value, line } of jsonLines(path)) {
-    const { prompt, chosen, rejected, gap, taskType, id } = parseLine(pairLine, value, path, line);
-    // Only what comes after the shared prompt is the pair's; what the assistant said before is context.
-    const side = (said: typeof chosen) => {
-      const all = turnsFromMessages(codec, [...prompt, ...said] as unknown as Message[], tools);
-      return all.slice(prompt.filter((m) => m.role === 'assistant').length);
-    };
-    out.push({ id: id ?? `${line}`, taskType, gap, chosen: side(chosen), rejected: side(rejected) });
-  }
-  return out;
-}
-
-async function* jsonLines(path: string): AsyncGenerator<{ value: unknown; line: number }> {
-  let line = 0;
-  for await (const text of createInterface({ input: createReadStream(path), crlfDelay: Infinity })) {
-    line++;
-    if (text.trim() === '') continue;
-    if (text.length > 4_000_000) throw new ConfigError(`${path}, line ${line}: longer than 4 MB.`);
-    try {
-      yield { value: JSON.parse(text), line };
-    } catch (error) {
-      throw new ConfigError(`${path}, line ${line}: not JSON.`, { cause: error });
-    }
-  }
-}
-
-function parseLine<S extends z.ZodType>(schema: S, value: unknown, path: string, line: number): z.infer<S> {
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const { path: at, message: what } = parsed.error.issues[0]!;
-  throw new ConfigError(`${path}, line ${line}: ${at.join('.') || 'the line'}: ${what}`);
 }

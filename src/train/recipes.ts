@@ -8,6 +8,7 @@ import type { AttemptSource, Group } from './attempt.ts';
 import { type DpoSettings, dpo, type Pair, pairsFrom } from './dpo.ts';
 import { type GrpoSettings, grpo } from './grpo.ts';
 import { draw, mixSeed } from './order.ts';
+import type { RecipeName } from './recipe-names.ts';
 import { reload } from './reload.ts';
 import type { Replay } from './replay.ts';
 import { type RftSettings, rft } from './rft.ts';
@@ -61,10 +62,7 @@ export const recipes = {
   'rft-grpo': async (from) => [...(await select(from)), ...(await practise(from))],
   /** Form first, then preferences: for data without an environment. */
   'sft-dpo': async (from) => [...(await imitate(from)), ...(await prefer(from))],
-} as const satisfies Record<string, Recipe>;
-
-export type RecipeName = keyof typeof recipes;
-export const recipeNames = Object.keys(recipes) as RecipeName[];
+} as const satisfies Record<RecipeName, Recipe>;
 
 export function isRecipe(name: string): name is RecipeName {
   return Object.hasOwn(recipes, name);

@@ -37,7 +37,10 @@ export function resultOf(run: RunRecord, checkpoints: readonly RunCheckpoint[]):
   }
 }
 
-/** The result's weights as a folder that can be served: without optimizer state, whole or not there. */
+/**
+ * The result's weights as a folder that can be served: all of them, an adapter merged into its base, without optimizer state,
+ * whole or not there.
+ */
 export async function exportResult(
   run: string,
   folder: string,
@@ -50,7 +53,13 @@ export async function exportResult(
     throw new Error(
       `Run ${run} is ${record.status} at step ${record.step} of ${record.steps}; only a finished run has a model to use. Go on with \`pawl runs resume ${run}\`.`,
     );
-  await reload(engine, run, result.checkpoint.folder);
-  await engine.save(run, folder, { optimizer: false });
-  await engine.unload(run);
+  const { lora } = await reload(engine, run, result.checkpoint.folder);
+  const merged = `${run}.merged`;
+  try {
+    if (lora !== undefined) await engine.snapshot(run, merged);
+    await engine.save(lora === undefined ? run : merged, folder, { optimizer: false });
+    if (lora !== undefined) await engine.unload(merged);
+  } finally {
+    await engine.unload(run);
+  }
 }

@@ -1,12 +1,12 @@
 /**
- * Rejection-sampled fine-tuning (T5; RAFT, Dong et al. 2023, arXiv 2304.06767; "STaR" without rationalisation): play groups
+ * Rejection-sampled fine-tuning (RAFT, Dong et al. 2023, arXiv 2304.06767; "STaR" without rationalisation): play groups
  * of attempts, keep the best of each group if its reward is above 0.9, and learn the kept ones by cross-entropy. Then play
  * again with the better model. Its ceiling is what the model already does sometimes; it never learns from a failure.
  *
  * A round is one step of playing and a fixed number of steps of learning, so the length of a run is known beforehand.
  */
 import type { AdamParams } from '../engine/engine.ts';
-import { type AttemptSource, type Group, ownTokens } from './attempt.ts';
+import { type AttemptSource, type Group, ownTokens, playFrozen } from './attempt.ts';
 import { attemptMetrics } from './grpo.ts';
 import { draw, mixSeed } from './order.ts';
 import { type Replay, replayed } from './replay.ts';
@@ -75,7 +75,7 @@ export function rft(source: AttemptSource, settings: Partial<RftSettings> = {}):
           const inRound = index % perRound;
           if (inRound === 0) {
             const tasks = draw(source.tasks, round * set.tasksPerRound, set.tasksPerRound, seed);
-            const groups = await source.play({
+            const groups = await playFrozen(source, {
               engine,
               model,
               tasks,

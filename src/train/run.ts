@@ -11,7 +11,7 @@
  */
 import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Engine } from '../engine/engine.ts';
+import type { Engine, LoraSpec } from '../engine/engine.ts';
 import { EngineError } from '../errors.ts';
 import { type StepMetrics, toJsonLine } from './metrics.ts';
 import { mixSeed } from './order.ts';
@@ -29,6 +29,8 @@ export type RunParts = {
   /** Held-out success of a model; measured every `validateEvery` steps and at the end of each stage. */
   readonly validate?: (engine: Engine, model: string) => Promise<number>;
   readonly validateEvery?: number;
+  /** Trains a fresh adapter over the base instead of all weights. */
+  readonly lora?: LoraSpec;
   readonly checkpointEvery?: number; // 10
   readonly rules?: Partial<StopRules>;
   /** What an hour of this costs. */
@@ -140,7 +142,9 @@ async function* carryOn(
   // Time and money are gone whatever became of the steps they went into; tokens are those of the steps that count, so that
   // a budget of tokens ends the run at the same step.
   let spent: Spent = { ...record.spent, tokens: kept.reduce((n, { values }) => n + (values.tokens ?? 0), 0) };
-  await reload(engine, model, newest?.folder ?? record.base);
+  // A checkpoint of an adapter brings its own; only the base is without.
+  if (newest) await reload(engine, model, newest.folder);
+  else await reload(engine, model, record.base, parts.lora);
 
   const save = async (kind: RunCheckpoint['kind'], stage: number, state: unknown, validation: number | null) => {
     const at = join(folder, kind === 'stage' ? `stage-${stage}` : `step-${String(step).padStart(6, '0')}`);

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { CuratedExample } from '../curate/examples.ts';
+import type { DatasetReader } from '../curate/read.ts';
 import type { Engine } from '../engine/engine.ts';
 import { planRun, runSettings, wholeSettings } from './plan.ts';
-import { type RecipeName, recipeNames } from './recipes.ts';
+import { type RecipeName, recipeNames } from './recipe-names.ts';
 import { algorithmsOf, isRead, materials, readSettings } from './setting-use.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-use-'));
@@ -34,17 +34,29 @@ const values = {
   credit: ['attempt', 'turn'],
 } as const;
 
-/** As many good examples as its id says. */
-const readDataset = async function* (id: string): AsyncGenerator<CuratedExample> {
-  for (let i = 0; i < Number(id); i++)
-    yield { id: `${i}`, taskType: 'x', quality: 1, messages, tools: [], answers: [], exact: null };
+/** As many good examples and pairs as its id says. */
+const readDataset: DatasetReader = {
+  async *examples(id) {
+    const answers = [{ at: 1, score: null, reasoning: '' }];
+    for (let i = 0; i < Number(id); i++)
+      yield { id: `${i}`, taskType: 'x', quality: 1, messages, tools: [], answers, exact: null };
+  },
+  async *pairs(id) {
+    const sides = {
+      prompt: [messages[0]],
+      chosen: messages[1],
+      rejected: { role: 'assistant', content: 'No.' } as const,
+    };
+    for (let i = 0; i < Number(id); i++)
+      yield { id: `${i}`, source: 'votes', group: 'g', taskType: 'x', gap: 1, tools: [], ...sides };
+  },
 };
 
 /** What a recipe's algorithms are told, and how long its stages are. */
 async function effect(recipe: RecipeName, given: object): Promise<unknown> {
   const needs = {
     ...(algorithmsOf(recipe).includes('sft') && !('dataset' in given) ? { examples: values.examples[0] } : {}),
-    ...(algorithmsOf(recipe).includes('dpo') ? { pairs: values.pairs[0] } : {}),
+    ...(algorithmsOf(recipe).includes('dpo') && !('dataset' in given) ? { pairs: values.pairs[0] } : {}),
     ...(algorithmsOf(recipe).some((one) => one === 'rft' || one === 'grpo')
       ? { environment: 'examples/support-desk/desk.ts#supportDesk', validationTasks: 0, tasks: 4 }
       : {}),

@@ -1,17 +1,17 @@
 /**
  * Which algorithm reads which setting of a run: the one table. A setting that none of a recipe's algorithms reads is refused
  * before anything begins, because a person who set it believes that it did something. Settings that are not in the table are
- * read by every run (what to practise in, how much to hold back, what an hour costs).
+ * read by every run (what to practise in, how much to hold back, an adapter's rank, what an hour costs).
  */
 import { ConfigError } from '../errors.ts';
-import { type RecipeName, recipeNames } from './recipes.ts';
+import { type RecipeName, recipeNames } from './recipe-names.ts';
 import type { Stage } from './stage.ts';
 
 type Algorithm = Stage['algorithm'];
 
 const readBy = {
   examples: ['sft'],
-  dataset: ['sft'],
+  dataset: ['sft', 'dpo'],
   pairs: ['dpo'],
   learningRate: ['sft', 'rft', 'dpo', 'grpo'],
   attempts: ['rft', 'grpo'],

@@ -1,5 +1,5 @@
 /**
- * Supervised fine-tuning: learn to write what good examples wrote (T1). Only examples of quality ≥ 0.8 are used, loss
+ * Supervised fine-tuning: learn to write what good examples wrote. Only examples of quality ≥ 0.8 are used, loss
  * falls only on the model's own tokens, and a batch's loss is the mean over those tokens, so long examples count by what
  * they say. What is left out: packing; the engine batches sequences as it likes, and sums do not care.
  */

@@ -1,61 +1,80 @@
 /** One turn of the loop on the tiny world, with everything a test needs to stop it anywhere and to tell how it ended. */
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { createRelease, serveRelease } from '../../src/deploy/reconcile.ts';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Agent } from '../../src/agent.ts';
+import { createRelease, reconcile, serveRelease } from '../../src/deploy/reconcile.ts';
 import type { Engine } from '../../src/engine/engine.ts';
 import { writeModel } from '../../src/engine/fixtures/write-model.ts';
-import { ensureLoaded, type LoopParts, runTurn } from '../../src/loop.ts';
-import { type LoopTurn, summaryOf } from '../../src/loop-turn.ts';
-import { nextTurn } from '../../src/start.ts';
+import { ensureLoaded, type LoopParts } from '../../src/loop/parts.ts';
+import { resumeLoop, wantTurn } from '../../src/loop/people.ts';
+import { type LoopTurn, summaryOf } from '../../src/loop/turn.ts';
+import { type Advanced, advance } from '../../src/loop.ts';
 import { listDatasets } from '../../src/store/datasets.ts';
 import type { Store } from '../../src/store/postgres.ts';
 import { servingRelease } from '../../src/store/releases.ts';
 import { postgresRunStore } from '../../src/store/runs.ts';
-import { agent, withCustomers } from './world.ts';
+import { agent, definition, golden, sendCustomers } from './world.ts';
 
 export const run = `${agent}-turn-1`;
-export const settings: LoopParts['settings'] = {
-  conversations: 40,
-  minScore: 0.7,
-  train: { steps: 6, tasksPerStep: 4, attempts: 4, learningRate: 0.08 },
-  rollout: { steps: [0.5, 1], holdSeconds: 0, minTurns: 4, minUnits: 2, outcome: null },
-  wave: 16,
-};
+const conversations = 40;
+const wave = 16;
 
-/** A base model that serves; once per home. */
+/** A base model that serves, and golden cases; once per home. */
 export async function prepareHome(store: Store, home: string): Promise<void> {
   const base = join(home, 'base');
   if (!existsSync(base)) await writeModel(base, 'd16-l2-h2-kv1-v280-f24-c128');
+  writeFileSync(
+    join(home, 'golden.jsonl'),
+    golden()
+      .map((task) => `${JSON.stringify(task)}\n`)
+      .join(''),
+  );
   const name = `${agent}-0`;
   const given = { agent, name, upstream: 'engine', model: name, checkpoint: base };
   await serveRelease(store, await createRelease(store, given, 'pawl', 1), 'pawl', 1);
 }
 
-/** Starts the turn, or goes on with it, until it ends or waits. */
-export async function turnOnce(
-  store: Store,
-  home: string,
-  engine: Engine,
-  more: Partial<Pick<LoopParts, 'signal' | 'say' | 'resume' | 'settings'>> = {},
-): Promise<LoopTurn> {
-  const base = join(home, 'base');
-  await ensureLoaded(engine, `${agent}-0`, base);
-  return runTurn(
-    {
-      store,
-      home,
-      engine,
-      upstream: 'engine',
-      world: withCustomers(store, base),
-      worldModule: `${resolve('test/tiny/world.ts')}#tinyWorld`,
-      settings,
-      recorded: async () => {},
-      say: { progress: () => {}, done: () => {} },
-      ...more,
+/** Its golden cases lie in the home. */
+export const agentIn = (home: string, more: Partial<Agent> = {}): Agent => ({
+  ...definition,
+  ...more,
+  evaluate: { ...definition.evaluate, golden: join(home, 'golden.jsonl') },
+});
+
+export type More = Partial<Pick<LoopParts, 'signal' | 'say'>> & {
+  readonly resume?: boolean;
+  readonly agent?: Partial<Agent>;
+};
+
+/** Starts the turn, or goes on with it, until it ends or waits; customers come while users try the candidate. */
+export async function turnOnce(store: Store, home: string, engine: Engine, more: More = {}): Promise<Advanced> {
+  await ensureLoaded(engine, `${agent}-0`, join(home, 'base'));
+  const { resume, agent: changed, ...given } = more;
+  const said = { agent, by: 'kim', now: Date.now() };
+  if (resume) await resumeLoop(store, said);
+  await wantTurn(store, { ...said, seed: 7 });
+  const say = given.say ?? { progress: () => {}, done: () => {} };
+  const parts: LoopParts = {
+    ...{ store, home, agent: agentIn(home, changed), gatewayUrl: null, recorded: async () => {}, ...given, say },
+    engine: async () => engine,
+    window: async ({ number, seed }, signal) => {
+      const since = Date.now();
+      const onVisit = (done: number) => say.progress('collect', done / conversations, `${done}`);
+      const prefix = `turn-${number}-${since.toString(36)}`;
+      await sendCustomers(store, { prefix, seed, count: conversations, signal, onVisit });
+      return { since, until: Date.now() + 1 };
     },
-    await nextTurn(store, agent, 7),
-  );
+  };
+  for (let n = 0; ; n++) {
+    const advanced = await advance(parts, { once: true });
+    const { turn, next } = advanced;
+    if (next.kind === 'ask' || !turn?.done.includes('evaluate') || turn.endedAt !== null) return advanced;
+    say.progress('deploy', 0, 'with the users');
+    const visits = { prefix: `turn-1-wave-${n}-${Date.now().toString(36)}`, seed: 7000 + n + 1, count: wave };
+    await sendCustomers(store, { ...visits, ...(given.signal ? { signal: given.signal } : {}) });
+    await reconcile(store, { now: Date.now(), agent });
+  }
 }
 
 /** Everything that must not depend on how often the turn was stopped. */

@@ -4,15 +4,15 @@
  * learns within seconds.
  */
 import { z } from 'zod';
-import type { Visits, World, WorldModule } from '../../src/loop.ts';
+import { agentSchema } from '../../src/agent.ts';
 import { type Environment, makeTasks } from '../../src/simulate/environment.ts';
+import type { Visits } from '../../src/start.ts';
 import { giveConsent } from '../../src/store/consents.ts';
 import { entry } from '../../src/store/fixtures.ts';
 import type { Store } from '../../src/store/postgres.ts';
 import { writeEntries } from '../../src/store/record.ts';
 import { readRelease, servingRelease } from '../../src/store/releases.ts';
 import { listRollouts } from '../../src/store/rollouts.ts';
-import { exampleFrom } from '../../src/train/episodes.ts';
 
 export const agent = 'tiny';
 type Data = { word: string };
@@ -35,50 +35,50 @@ const environment: Environment<Data, null> = {
   limits: { turns: 1, callsPerTurn: 1, mistakes: 1, tokensPerTurn: 3, tokens: 64, seconds: 60, characters: 100 },
 };
 
-export const tinyWorld: WorldModule<Data, null> = {
+export const definition = agentSchema.parse({
+  name: agent,
   environment,
-  base: 'not served here',
-  golden: () => makeTasks(environment, 'golden', 40, 1),
-  practice: (seed) => makeTasks(environment, 'train', 64, seed),
-  broad: (codec, seed) =>
-    makeTasks(environment, 'validation', 8, seed).map(({ id, data }) =>
-      exampleFrom(
-        codec,
-        [
-          { role: 'user', content: `${data.word}?` },
-          { role: 'assistant', content: 'a b' },
-        ],
-        { id, taskType: 'broad', quality: 1 },
-      ),
-    ),
-  customers: () => Promise.reject(new Error('There is no gateway here.')),
-};
-
-/** The world with customers whose conversations are written down at once. Those of an open rollout meet both releases. */
-export const withCustomers = (store: Store, base: string): World => ({
-  ...(tinyWorld as unknown as World),
-  base,
-  async customers({ prefix, seed, count, signal, onVisit }: Visits) {
-    for (const [i, { data }] of makeTasks(environment, 'validation', count, seed).entries()) {
-      signal?.throwIfAborted();
-      const [rollout] = await listRollouts(store, { agent, open: true });
-      const candidate = rollout && i % 2 === 0 ? await readRelease(store, { id: rollout.candidate }) : null;
-      const release = (candidate ?? (await servingRelease(store, agent))!).name;
-      const [user, trajectory, at] = [`user-${i}`, `${prefix}-${i}`, Date.now()];
-      await giveConsent(store, agent, user, new Date(at - 1));
-      // Some have left a mask, which training fills.
-      const content = i % 5 === 0 ? `${data.word} [email]` : data.word;
-      const request = { model: agent, messages: [{ role: 'user', content }] };
-      const choices = [{ index: 0, message: { role: 'assistant', content: 'aaa' }, finishReason: 'stop' }];
-      await writeEntries(store, [
-        entry.turn({ agent, user, trajectory, startedAt: at, release, request, choices }),
-        entry.signal({
-          ...{ agent, user: null, kind: 'outcome', name: 'resolved', value: 1, at },
-          ...{ identity: `resolved ${trajectory}`, target: { kind: 'trajectory', id: trajectory } },
-        }),
-      ]);
-      onVisit?.(i + 1);
-    }
-    return { conversations: count, resolved: count };
+  evaluate: { golden: 'golden.jsonl' }, // in the home of each test
+  deploy: { steps: [0.5, 1], holdSeconds: 0, minTurns: 4, minUnits: 2, outcome: null },
+  loop: { every: null, after: null },
+  train: {
+    ...{ tasks: 64, steps: 6, tasksPerStep: 4, attempts: 4, learningRate: 0.08 },
+    replay: {
+      share: 0.1,
+      examples: (seed: number) =>
+        makeTasks(environment, 'validation', 8, seed).map(({ data }) => ({
+          messages: [
+            { role: 'user', content: `${data.word}?` },
+            { role: 'assistant', content: 'a b' },
+          ],
+          taskType: 'broad',
+        })),
+    },
   },
 });
+
+export const golden = () => makeTasks(environment, 'golden', 40, 1);
+
+/** Customers whose conversations are written down at once. Those of an open rollout meet both releases. */
+export async function sendCustomers(store: Store, { prefix, seed, count, signal, onVisit }: Visits) {
+  for (const [i, { data }] of makeTasks(environment, 'validation', count, seed).entries()) {
+    signal?.throwIfAborted();
+    const [rollout] = await listRollouts(store, { agent, open: true });
+    const candidate = rollout && i % 2 === 0 ? await readRelease(store, { id: rollout.candidate }) : null;
+    const release = (candidate ?? (await servingRelease(store, agent))!).name;
+    const [user, trajectory, at] = [`user-${i}`, `${prefix}-${i}`, Date.now()];
+    await giveConsent(store, agent, user, new Date(at - 1));
+    // Some have left a mask, which training fills.
+    const content = i % 5 === 0 ? `${data.word} [email]` : data.word;
+    const request = { model: agent, messages: [{ role: 'user', content }] };
+    const choices = [{ index: 0, message: { role: 'assistant', content: 'aaa' }, finishReason: 'stop' }];
+    await writeEntries(store, [
+      entry.turn({ agent, user, trajectory, startedAt: at, release, request, choices }),
+      entry.signal({
+        ...{ agent, user: null, kind: 'outcome', name: 'resolved', value: 1, at },
+        ...{ identity: `resolved ${trajectory}`, target: { kind: 'trajectory', id: trajectory } },
+      }),
+    ]);
+    onVisit?.(i + 1);
+  }
+}

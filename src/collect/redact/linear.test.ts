@@ -6,10 +6,10 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
+import { storableJson } from '../../store/line.ts';
 import { assemble } from '../assemble.ts';
 import { adversarial, filled } from '../fixtures/adversarial.ts';
 import { bytes, exchange } from '../fixtures/exchange.ts';
-import { storableJson } from '../line.ts';
 import { parseSse } from '../sse.ts';
 import { createThreader, normalise } from '../thread.ts';
 import { isTooIntricate, parseUntrusted } from '../untrusted.ts';

@@ -1,0 +1,186 @@
+/** /api/releases and /api/rollouts: what answers, what is on its way, and the moves a person can make. */
+import { createRoute } from '@hono/zod-openapi';
+import { agentOf } from '../config.ts';
+import { beginRollout } from '../deploy/begin.ts';
+import { readCard } from '../deploy/read-card.ts';
+import { look, moveRollout, serveRelease } from '../deploy/reconcile.ts';
+import { findRelease, registerRelease } from '../deploy/register.ts';
+import type { Release } from '../deploy/release.ts';
+import { type Rollout, usualReason, weightOf } from '../deploy/rollout.ts';
+import { ConfigError, NotFoundError, RequestError } from '../errors.ts';
+import { listReleases, readRelease, servingRelease } from '../store/releases.ts';
+import { listRollouts, readRollout } from '../store/rollouts.ts';
+import type { ApiParts } from './api.ts';
+import { body, createRouter, json, problem, refusals, security } from './declare.ts';
+import * as shape from './schema-deploy.ts';
+
+const missing = problem('There is nothing of that name.');
+const conflict = problem('It cannot be done as things stand; the message says what stands in the way.');
+
+const releasesRoute = createRoute({
+  method: 'get',
+  path: '/api/releases',
+  summary: 'List releases, newest first',
+  security,
+  request: { query: shape.listQuery },
+  responses: { 200: json(shape.releasesShape, 'The releases.'), ...refusals },
+});
+const makeReleaseRoute = createRoute({
+  method: 'post',
+  path: '/api/releases',
+  summary: 'Register a release: a checkpoint, or a model at an upstream. The same again gives the same one',
+  security,
+  request: { body: body(shape.newReleaseBody) },
+  responses: { 201: json(shape.releaseShape, 'The release.'), 404: missing, 409: conflict, ...refusals },
+});
+const releaseRoute = createRoute({
+  method: 'get',
+  path: '/api/releases/{name}',
+  summary: 'One release, with its model card',
+  security,
+  request: { params: shape.releaseParam, query: shape.releaseQuery },
+  responses: { 200: json(shape.oneReleaseShape, 'The release.'), 404: missing, ...refusals },
+});
+const serveRoute = createRoute({
+  method: 'post',
+  path: '/api/releases/{name}/serve',
+  summary: 'Let a release answer all of its agent’s traffic at once; also the way back after a promotion',
+  security,
+  request: { params: shape.releaseParam, body: body(shape.serveBody, false) },
+  responses: { 200: json(shape.servedShape, 'It serves.'), 404: missing, 409: conflict, ...refusals },
+});
+const rolloutsRoute = createRoute({
+  method: 'get',
+  path: '/api/rollouts',
+  summary: 'List rollouts, newest first',
+  security,
+  request: { query: shape.listQuery },
+  responses: { 200: json(shape.rolloutsShape, 'The rollouts.'), ...refusals },
+});
+const startRoute = createRoute({
+  method: 'post',
+  path: '/api/rollouts',
+  summary: 'Bring a release to the users step by step, as the agent’s deploy settings say',
+  security,
+  request: { body: body(shape.startBody) },
+  responses: { 201: json(shape.rolloutShape, 'The rollout.'), 404: missing, 409: conflict, ...refusals },
+});
+const rolloutRoute = createRoute({
+  method: 'get',
+  path: '/api/rollouts/{id}',
+  summary: 'One rollout: where it is, what is measured, what follows',
+  security,
+  request: { params: shape.rolloutParam },
+  responses: { 200: json(shape.oneRolloutShape, 'The rollout.'), 404: missing, ...refusals },
+});
+const moveRoute = createRoute({
+  method: 'post',
+  path: '/api/rollouts/{id}/{move}',
+  summary:
+    'What a person can do with a rollout: approve lets it go on, hold keeps it where it is, promote and abort end it at once',
+  security,
+  request: { params: shape.moveParam, body: body(shape.moveBody, false) },
+  responses: { 200: json(shape.rolloutShape, 'The rollout.'), 404: missing, 409: conflict, ...refusals },
+});
+
+/** Whoever has the admin token and gives no name. */
+const nobodyNamed = 'admin';
+
+const iso = (at: number): string => new Date(at).toISOString();
+const isoOrNull = (at: number | null): string | null => (at === null ? null : iso(at));
+
+const wireRelease = (release: Release & { readonly serving: boolean }) => ({
+  ...release,
+  createdAt: iso(release.createdAt),
+});
+
+export function deployRoutes({ store, config }: Pick<ApiParts, 'store' | 'config'>) {
+  const agentCalled = (name: string | undefined) => {
+    try {
+      return agentOf(config, name);
+    } catch (error) {
+      if (error instanceof ConfigError) throw new NotFoundError(error.message);
+      throw error;
+    }
+  };
+  const withServing = async (release: Release) => ({
+    ...release,
+    serving: (await servingRelease(store, release.agent))?.id === release.id,
+  });
+  const wireRollout = async (rollout: Rollout) => {
+    const { id, agent, report, phase, step, settings, reasons } = rollout;
+    const name = async (release: string) => (await readRelease(store, { id: release }))!.name;
+    return {
+      ...{ id, agent, report, phase, step, steps: settings.steps, share: weightOf(rollout), reasons: [...reasons] },
+      baseline: await name(rollout.baseline),
+      candidate: await name(rollout.candidate),
+      createdAt: iso(rollout.createdAt),
+      startedAt: isoOrNull(rollout.startedAt),
+      stepSince: isoOrNull(rollout.stepSince),
+      endedAt: isoOrNull(rollout.endedAt),
+    };
+  };
+
+  return createRouter()
+    .openapi(releasesRoute, async (c) => {
+      const releases = await listReleases(store, c.req.valid('query'));
+      return c.json({ releases: releases.map(wireRelease) }, 200);
+    })
+    .openapi(makeReleaseRoute, async (c) => {
+      const { by = nobodyNamed, ...given } = c.req.valid('json');
+      const asked = { ...given, agent: agentCalled(given.agent).name };
+      const release = await registerRelease(store, config.upstreams, asked, by, Date.now());
+      return c.json(wireRelease(await withServing(release)), 201);
+    })
+    .openapi(releaseRoute, async (c) => {
+      const { name } = c.req.valid('param');
+      const release = await findRelease(store, agentCalled(c.req.valid('query').agent).name, name);
+      const card = await readCard(store, release);
+      return c.json({ release: wireRelease(await withServing(release)), card }, 200);
+    })
+    .openapi(serveRoute, async (c) => {
+      const { agent, by = nobodyNamed, reason } = c.req.valid('json');
+      const release = await findRelease(store, agentCalled(agent).name, c.req.valid('param').name);
+      const why = reason === undefined ? {} : { reason };
+      const changed = await serveRelease(store, release, by, Date.now(), why);
+      return c.json({ release: wireRelease({ ...release, serving: true }), changed }, 200);
+    })
+    .openapi(rolloutsRoute, async (c) => {
+      const rollouts = await listRollouts(store, c.req.valid('query'));
+      return c.json({ rollouts: await Promise.all(rollouts.map(wireRollout)) }, 200);
+    })
+    .openapi(startRoute, async (c) => {
+      const { agent, by = nobodyNamed, ...asked } = c.req.valid('json');
+      const rollout = await beginRollout(store, agentCalled(agent), { ...asked, actor: by }, Date.now());
+      return c.json(await wireRollout(rollout), 201);
+    })
+    .openapi(rolloutRoute, async (c) => {
+      const { id } = c.req.valid('param');
+      const rollout = await readRollout(store, id);
+      if (rollout === null)
+        throw new NotFoundError(`There is no rollout ${id}; GET /api/rollouts lists those that exist.`);
+      const { measurements, decision } = await look(store, rollout, Date.now());
+      const { kind, reasons, checks } = decision;
+      return c.json(
+        {
+          rollout: await wireRollout(rollout),
+          measurements: { ...measurements },
+          decision: { kind, reasons: [...reasons], checks: [...checks] },
+        },
+        200,
+      );
+    })
+    .openapi(moveRoute, async (c) => {
+      const { id, move } = c.req.valid('param');
+      const { by = nobodyNamed, reason } = c.req.valid('json');
+      const why = reason ?? (move === 'promote' ? null : usualReason[move]);
+      if (why === null)
+        throw new RequestError(
+          400,
+          'invalid_request',
+          'reason: say why; a promotion by hand waits for no measurement.',
+        );
+      const rollout = await moveRollout(store, id, move, by, why, Date.now());
+      return c.json(await wireRollout(rollout), 200);
+    });
+}

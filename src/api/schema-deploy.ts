@@ -1,0 +1,97 @@
+/** The shapes of /api/releases and /api/rollouts. */
+import { isAbsolute } from 'node:path';
+import { z } from '@hono/zod-openapi';
+import { releaseAsked } from '../deploy/register.ts';
+import { releaseSchema } from '../deploy/release.ts';
+import { personMoves, phases, rolloutId } from '../deploy/rollout.ts';
+import { agentName, limit, text, time } from './schema.ts';
+
+const by = text(200)
+  .optional()
+  .openapi({ example: 'ann', description: 'Who does it; stands in the audit log. Without it: admin.' });
+const reason = text(2000).optional().openapi({ description: 'Why; stands in the audit log.' });
+const whose = agentName.optional().openapi({ description: 'Whose it is; without it the first agent of the settings.' });
+
+export const releaseShape = releaseSchema
+  .omit({ createdAt: true })
+  .extend({ createdAt: time, serving: z.boolean() })
+  .openapi('Release', { description: 'What can answer an agent’s traffic. `serving`: it does.' });
+export const releasesShape = z
+  .object({ releases: z.array(releaseShape) })
+  .openapi('Releases', { description: 'Newest first.' });
+export const oneReleaseShape = z
+  .object({ release: releaseShape, card: z.string().openapi({ description: 'The model card, in Markdown.' }) })
+  .openapi('OneRelease');
+export const servedShape = z
+  .object({ release: releaseShape, changed: z.boolean() })
+  .openapi('Served', { description: '`changed` is false where it served already.' });
+
+export const listQuery = z.strictObject({ agent: agentName.optional(), limit: limit(50) });
+export const releaseParam = z.object({ name: releaseSchema.shape.name });
+export const releaseQuery = z.strictObject({ agent: whose });
+export const newReleaseBody = releaseAsked.extend({
+  agent: whose,
+  checkpoint: releaseAsked.shape.checkpoint.refine(
+    (folder) => folder === undefined || isAbsolute(folder),
+    'a whole path, on the machine that serves',
+  ),
+  by,
+});
+export const serveBody = z.strictObject({ agent: whose, by, reason });
+
+export const rolloutShape = z
+  .object({
+    id: z.string(),
+    agent: z.string(),
+    /** Names of the releases. */
+    baseline: z.string(),
+    candidate: z.string(),
+    report: z.string().nullable(),
+    phase: z.enum(phases),
+    step: z.int(),
+    steps: z.array(z.number()),
+    share: z.number().openapi({ description: 'Share of users that gets the candidate.' }),
+    reasons: z.array(z.string()),
+    createdAt: time,
+    startedAt: time.nullable(),
+    stepSince: time.nullable(),
+    endedAt: time.nullable(),
+  })
+  .openapi('Rollout', { description: 'A release on its way to the users.' });
+export const rolloutsShape = z
+  .object({ rollouts: z.array(rolloutShape) })
+  .openapi('Rollouts', { description: 'Newest first.' });
+export const oneRolloutShape = z
+  .object({
+    rollout: rolloutShape,
+    measurements: z
+      .record(z.string(), z.unknown())
+      .openapi({ description: 'What each check measured of the two releases, by the check’s name.' }),
+    decision: z.object({
+      kind: z.enum(['hold', 'advance', 'promote', 'rollback', 'pause']),
+      reasons: z.array(z.string()),
+      checks: z.array(
+        z.object({
+          name: z.string(),
+          end: z.enum(['pass', 'fail', 'inconclusive', 'unmeasured']),
+          needed: z.boolean(),
+          reason: z.string(),
+        }),
+      ),
+    }),
+  })
+  .openapi('OneRollout', { description: 'Where it is, what is measured now, and what follows from that.' });
+
+export const rolloutParam = z.object({ id: rolloutId });
+export const moveParam = rolloutParam.extend({ move: z.enum(personMoves) });
+export const startBody = z.strictObject({
+  agent: whose,
+  candidate: releaseSchema.shape.name,
+  report: text(256).optional(),
+  id: rolloutId.optional(),
+  forced: text(2000).optional().openapi({
+    description: 'Why it begins whatever the evaluation says; without it, the evaluation decides.',
+  }),
+  by,
+});
+export const moveBody = z.strictObject({ by, reason });

@@ -1,0 +1,110 @@
+/** Exports a dataset: reads what may still be learned from, writes the lines, and counts what was left out and why. */
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createWriteStream, existsSync } from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { finished } from 'node:stream/promises';
+import { ConfigError } from '../errors.ts';
+import type { Store } from '../store/postgres.ts';
+import { consentedLines } from './consented.ts';
+import type { Dataset } from './dataset.ts';
+import { examplesOf, pairOf } from './examples.ts';
+import { type ExportFormat, exported } from './export.ts';
+
+export type ExportCounts = {
+  readonly rows: number;
+  /** Reason → how many conversations, threads or pairs. */
+  readonly left: Readonly<Record<string, number>>;
+  /** Answers whose reasoning the format has no key for. */
+  readonly thoughtsLost: number;
+};
+
+/** Every line of the format, and at the end what was counted. */
+export async function* exportLines(
+  store: Store,
+  home: string,
+  dataset: Dataset,
+  format: ExportFormat,
+): AsyncGenerator<string, ExportCounts> {
+  const left: Record<string, number> = Object.create(null);
+  const leave = (reason: string, count = 1) => {
+    if (count > 0) left[reason] = (left[reason] ?? 0) + count;
+  };
+  const prompts = new Set<string>();
+  const kinds = { row: format !== 'trl-preference', pair: format === 'trl-preference' || format === 'trl-prompts' };
+  let expected = (kinds.row ? dataset.rows : 0) + (kinds.pair ? dataset.pairs.rows : 0);
+  let rows = 0;
+  let thoughtsLost = 0;
+  for await (const found of consentedLines(store, home, dataset)) {
+    if (!kinds[found.kind]) continue;
+    expected--;
+    const items =
+      found.kind === 'row'
+        ? examplesOf(found.row, dataset.seed).map((example) => ({ example }))
+        : [{ pair: pairOf(found.pair, dataset.seed) }];
+    for (const item of items) {
+      const made = exported(format, item);
+      if (made === null) continue;
+      if (made.kind === 'left') {
+        leave(made.reason);
+        continue;
+      }
+      const line = JSON.stringify(made.line);
+      if (format === 'trl-prompts') {
+        const hash = createHash('sha256').update(line).digest('base64');
+        if (prompts.has(hash)) {
+          leave('a prompt that is there already');
+          continue;
+        }
+        prompts.add(hash);
+      }
+      rows++;
+      thoughtsLost += made.thoughtsLost;
+      yield line;
+    }
+  }
+  leave('consent withdrawn since, or no longer stored', expected);
+  return { rows, left: { ...left }, thoughtsLost };
+}
+
+/** Into a file that is there whole or not at all. */
+export async function exportToFile(
+  lines: AsyncGenerator<string, ExportCounts>,
+  out: string,
+  {
+    force,
+    signal,
+    onRow,
+  }: { readonly force: boolean; readonly signal?: AbortSignal; readonly onRow?: (rows: number) => void },
+): Promise<ExportCounts> {
+  const path = resolve(out);
+  if (!existsSync(dirname(path)))
+    throw new ConfigError(`There is no folder ${dirname(path)} to write ${out} into; make it first.`);
+  if (!force && existsSync(path))
+    throw new ConfigError(`${out} exists already. Choose another name, or write over it with --force.`);
+  const aside = join(dirname(path), `.${basename(path)}.${randomBytes(4).toString('hex')}`);
+  const stream = createWriteStream(aside, { flags: 'wx', mode: 0o600 });
+  try {
+    let rows = 0;
+    for (;;) {
+      signal?.throwIfAborted();
+      const next = await lines.next();
+      if (next.done) {
+        stream.end();
+        await finished(stream);
+        const file = await open(aside, 'r+');
+        await file.sync();
+        await file.close();
+        await rename(aside, path);
+        return next.value;
+      }
+      if (!stream.write(`${next.value}\n`)) await once(stream, 'drain');
+      onRow?.(++rows);
+    }
+  } catch (error) {
+    stream.destroy();
+    await rm(aside, { force: true });
+    throw error;
+  }
+}

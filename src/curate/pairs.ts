@@ -1,0 +1,290 @@
+/**
+ * The pairs of a window: finds the evidence that says which of two answers is better, takes it through gates of its own, and
+ * compares like with like. A conversation need not be good to teach by comparison, so the score has no gate here; consent has
+ * the same as for rows. Candidates wait in the spool as rows do.
+ *
+ * The funnel counts pieces of evidence from the first gate to the last; a pair that is left out leaves both of its answers out.
+ */
+import { createHash } from 'node:crypto';
+import type { Sibling } from '../collect/sibling.ts';
+import type { Signal } from '../collect/signal.ts';
+import { normalise } from '../collect/thread.ts';
+import type { Turn } from '../collect/turn.ts';
+import { answeredBy } from '../score/answers.ts';
+import { feedback } from '../score/feedback.ts';
+import type { Score } from '../score/score.ts';
+import { type Correction, readCorrections } from '../store/corrections.ts';
+import type { Store } from '../store/postgres.ts';
+import { answerName, readScoresOf } from '../store/scores.ts';
+import { readSiblings } from '../store/siblings.ts';
+import {
+  batchesOf,
+  type Placed,
+  placedKey,
+  readSignalsOf,
+  readSizes,
+  readTurnIds,
+  readTurnsOf,
+} from '../store/window.ts';
+import type { Settings } from './dataset.ts';
+import type { Draft } from './files.ts';
+import { countFunnel, type FunnelStep } from './funnel.ts';
+import { consent, duplicates, lapsed, type Passed, type Seen, stillHolds, userShare } from './gates.ts';
+import { type Answer, compare, groupOf, type PairRow, type PairSide, type PairSource } from './pair.ts';
+import { askedOf, taskTypeOf } from './row.ts';
+
+/** A piece of evidence: what is known of one answer of a turn, or what it should have been. */
+export type Piece = { readonly turn: string } & (
+  | {
+      readonly kind: 'answer';
+      /** null: the one that the user got. */
+      readonly sibling: Sibling | null;
+      readonly votes: readonly Signal[];
+      /** Whether the turn was answered more than once. */
+      readonly explored: boolean;
+    }
+  | { readonly kind: 'correction'; readonly correction: Correction }
+);
+
+/** Votes of the whole conversation are about its answer where it has one; corrections of it are about its last. */
+export function piecesOf(
+  trajectory: string,
+  turnIds: readonly string[],
+  signals: readonly Signal[],
+  corrections: readonly Correction[],
+  siblings: ReadonlyMap<string, readonly Sibling[]>,
+): Piece[] {
+  const votes = signals.filter(({ kind, value }) => kind === 'feedback' && value !== null && value >= 0 && value <= 1);
+  const votesOn = (id: string) => votes.filter(({ target }) => target.kind === 'turn' && target.id === id);
+  const onWhole = turnIds.length === 1 ? votes.filter(({ target }) => target.kind !== 'turn') : [];
+  return turnIds.flatMap((turn, i): Piece[] => {
+    const others = siblings.get(turn) ?? [];
+    const explored = others.length > 0;
+    const own = [...votesOn(turn), ...onWhole];
+    const wrong = corrections.filter(({ target }) =>
+      target.kind === 'turn' ? target.id === turn : target.id === trajectory && i === turnIds.length - 1,
+    );
+    return [
+      ...(own.length > 0 || explored ? [{ kind: 'answer' as const, turn, sibling: null, votes: own, explored }] : []),
+      ...others.map((sibling) => ({ kind: 'answer' as const, turn, sibling, votes: votesOn(sibling.id), explored })),
+      ...wrong.map((correction) => ({ kind: 'correction' as const, turn, correction })),
+    ];
+  });
+}
+
+type At = { readonly start: number; readonly length: number };
+type Question = Pick<PairRow, 'prompt' | 'tools' | 'taskType'>;
+/** What waits in the spool: an answer, the question, and what the answer should have been. */
+type Spooled = { readonly question: Question; readonly side: PairSide; readonly better?: PairSide };
+
+/** A conversation that a side is from. */
+export type PairOrigin = { readonly trajectory: string; readonly day: string; readonly score: number };
+type Candidate = Answer & {
+  readonly of: PairOrigin;
+  readonly users: readonly string[];
+  readonly at: At;
+  /** What it should have said, in the form of `said`; null: nobody wrote that. */
+  readonly corrected: string | null;
+};
+
+type Found = Passed & {
+  readonly source: PairSource;
+  readonly gap: number;
+  /** The better one first; one alone brings its correction with it. */
+  readonly sides: readonly [Candidate] | readonly [Candidate, Candidate];
+};
+
+export type ChosenPairs = {
+  readonly pairs: readonly PairRow[];
+  /** The conversations they are from, each once. */
+  readonly origins: readonly PairOrigin[];
+  readonly funnel: FunnelStep[];
+};
+
+export type PairSearch = {
+  /** Takes in a page of conversations of the origin that is learned from. */
+  look(page: readonly Placed[], seen: ReadonlyMap<string, Seen>): Promise<void>;
+  choose(seed: number): Promise<ChosenPairs>;
+};
+
+export function searchPairs(
+  store: Store,
+  { agent, spec, settings, spool }: { agent: string; spec: string; settings: Settings; spool: Draft },
+): PairSearch {
+  const funnel = countFunnel(['consent', 'size', 'answer', 'redaction', 'comparison', 'duplicates', 'user share']);
+  const candidates: Candidate[] = [];
+  const passes = (gate: string, reason: string | null): boolean => {
+    funnel.add(gate, reason);
+    return reason === null;
+  };
+
+  async function take(
+    piece: Piece,
+    { trajectory, day }: Placed,
+    turns: readonly Turn[],
+    score: number,
+    answers: ReadonlyMap<string, Score>,
+  ): Promise<void> {
+    const given = turns.find(({ id }) => id === piece.turn);
+    if (given === undefined) return void passes('answer', 'turns are missing');
+    const turn = piece.kind === 'answer' && piece.sibling ? answeredBy(given, piece.sibling) : given;
+    const made = askedOf(turn);
+    if (!passes('answer', made.kind === 'refused' ? made.reason : brokenOff(turn)) || made.kind === 'refused') return;
+    const { prompt, tools, answer, reasoning, said } = made.asked;
+    const corrected = piece.kind === 'correction' ? piece.correction : null;
+    const better = { role: 'assistant' as const, content: corrected?.text ?? null };
+    if (!passes('redaction', stillHolds([prompt, tools, answer, reasoning, corrected?.text]))) return;
+    const spooled: Spooled = {
+      question: { prompt: [...prompt], tools: [...tools], taskType: taskTypeOf([turn]) },
+      side: {
+        message: answer,
+        ...(reasoning !== '' && { reasoning }),
+        from: { trajectory: trajectory.id, day, answer: turn.id },
+      },
+      ...(corrected && {
+        better: {
+          message: better,
+          from: { signal: corrected.id, identity: corrected.identity },
+        },
+      }),
+    };
+    candidates.push({
+      id: turn.id,
+      group: groupOf(made.asked),
+      said: said.at(-1)!,
+      vote: piece.kind === 'answer' && piece.votes.length > 0 ? voteOf(piece.votes, turn, trajectory) : null,
+      explored:
+        piece.kind === 'answer' && piece.explored
+          ? { turn: piece.turn, parts: answers.get(`${day} ${answerName(turn.id)}`)?.parts ?? {} }
+          : null,
+      of: { trajectory: trajectory.id, day, score },
+      users: [...new Set(turns.flatMap(({ user }) => user ?? []))],
+      at: await spool.add(JSON.stringify(spooled)),
+      corrected: corrected && normalise(better),
+    });
+  }
+
+  return {
+    async look(page, seen) {
+      const turnIds = await readTurnIds(store, page);
+      const idsOf = (one: Placed) => turnIds.get(placedKey(one)) ?? [];
+      const { siblings } = await readSiblings(store, { agent, turns: page.flatMap(idsOf) });
+      const withSiblings = (id: string) => [id, ...(siblings.get(id) ?? []).map((sibling) => sibling.id)];
+      const answerIds = new Map(page.map((one) => [placedKey(one), idsOf(one).flatMap(withSiblings)]));
+      const signals = await readSignalsOf(store, page, answerIds);
+      const corrections = await readCorrections(store, {
+        agent,
+        turns: page.flatMap(idsOf),
+        trajectories: page.map(({ trajectory }) => trajectory.id),
+      });
+      const pieces = new Map<string, Piece[]>();
+      for (const one of page) {
+        const key = placedKey(one);
+        const all = piecesOf(one.trajectory.id, idsOf(one), signals.get(key) ?? [], corrections, siblings);
+        pieces.set(
+          key,
+          all.filter((piece) => passes('consent', refusalOf(piece, seen.get(key)!, settings))),
+        );
+      }
+      const agreed = page.filter((one) => pieces.get(placedKey(one))!.length > 0);
+      const sizes = await readSizes(store, agreed);
+      const isSmall = (one: Placed) => (sizes.get(placedKey(one)) ?? null) !== null;
+      for (const one of agreed)
+        for (const _ of pieces.get(placedKey(one))!) passes('size', isSmall(one) ? null : 'too large to read');
+      for (const batch of batchesOf(agreed.filter(isSmall), sizes)) {
+        const turns = await readTurnsOf(store, batch);
+        const explored = batch.flatMap((one) => placedAnswers(one, pieces.get(placedKey(one))!));
+        const answers = await readScoresOf(store, explored, spec);
+        for (const one of batch) {
+          const [own, { score }] = [turns.get(placedKey(one)) ?? [], seen.get(placedKey(one))!];
+          for (const piece of pieces.get(placedKey(one))!) await take(piece, one, own, score?.total ?? 0, answers);
+        }
+      }
+    },
+
+    async choose(seed) {
+      const found: Found[] = [];
+      for (const one of candidates) {
+        if (one.corrected === null) continue;
+        const same = one.corrected === one.said ? 'says what the answer says' : null;
+        if (passes('comparison', same)) found.push(foundOf('correction', [one], 1, one.corrected));
+      }
+      const { pairs, left } = compare(
+        candidates.filter(({ corrected }) => corrected === null),
+        settings.minGap,
+      );
+      for (const { reason } of left) passes('comparison', reason);
+      for (const { source, chosen, rejected, gap } of pairs) {
+        found.push(foundOf(source, [chosen, rejected], gap, rejected.said));
+        for (const _ of [chosen, rejected]) passes('comparison', null);
+      }
+      let kept: readonly Found[] = found;
+      for (const gate of [duplicates, userShare]) {
+        const verdict = gate.select(kept, settings, seed);
+        for (const { candidate, reason } of verdict.left) for (const _ of candidate.sides) passes(gate.name, reason);
+        for (const { sides } of verdict.kept) for (const _ of sides) passes(gate.name, null);
+        kept = verdict.kept;
+      }
+      const order = [...kept].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+      const rows: PairRow[] = [];
+      for (const one of order) rows.push(await rowOf(one, async (at) => JSON.parse(await spool.read(at))));
+      const origins = new Map(
+        order.flatMap(({ sides }) => sides.map(({ of }) => [`${of.day} ${of.trajectory}`, of] as const)),
+      );
+      return { pairs: rows, origins: [...origins.values()], funnel: funnel.steps() };
+    },
+  };
+}
+
+/** Where the scores of explored answers are kept. */
+const placedAnswers = (of: Placed, pieces: readonly Piece[]): Placed[] =>
+  pieces.flatMap((piece) =>
+    piece.kind === 'answer' && piece.explored
+      ? [{ ...of, trajectory: { ...of.trajectory, id: answerName(piece.sibling?.id ?? piece.turn) } }]
+      : [],
+  );
+
+/** By the conversation, and for words that are not of it by whoever wrote them. */
+function refusalOf(piece: Piece, seen: Seen, settings: Settings): string | null {
+  const reason = consent.reason(seen, settings);
+  if (reason !== null || piece.kind !== 'correction') return reason;
+  return lapsed(piece.correction.by, settings.on) === null ? null : 'corrected by somebody who has not agreed';
+}
+
+const brokenOff = ({ status, choices }: Turn): string | null => {
+  if (status !== 'ok') return 'its turn failed';
+  return choices[0]?.finishReason === 'length' ? 'cut at the token limit' : null;
+};
+
+const voteOf = (signals: readonly Signal[], turn: Turn, trajectory: Placed['trajectory']): number | null =>
+  feedback().score({ trajectory, turns: [turn], signals }).value;
+
+const nameOf = ({ sides: [first], fingerprint }: Found): string => `${first.group} ${fingerprint}`;
+
+function foundOf(source: PairSource, sides: Found['sides'], gap: number, other: string): Found {
+  const [first] = sides;
+  return {
+    source,
+    gap,
+    sides,
+    trajectory: first.of.trajectory,
+    day: first.of.day,
+    users: [...new Set(sides.flatMap(({ users }) => users))],
+    score: gap,
+    fingerprint: createHash('sha256')
+      .update(JSON.stringify([source, first.group, first.said, other]))
+      .digest('hex'),
+  };
+}
+
+async function rowOf({ source, gap, sides }: Found, read: (at: At) => Promise<Spooled>): Promise<PairRow> {
+  const [chosen, rejected] = [await read(sides[0].at), await read(sides.at(-1)!.at)];
+  return {
+    source,
+    group: sides[0].group,
+    gap,
+    ...chosen.question,
+    chosen: chosen.better ?? chosen.side,
+    rejected: rejected.side,
+  };
+}

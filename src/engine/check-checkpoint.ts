@@ -1,0 +1,27 @@
+/**
+ * Whether a folder is a checkpoint that the engine can load: a config of a model it knows, every tensor in the shape that
+ * config needs, and a tokenizer where there is one. Reads headers, no weights.
+ */
+import { EngineError } from '../errors.ts';
+import { type CheckpointSummary, inspectCheckpoint, readModelFiles } from './checkpoint.ts';
+import { type ModelConfig, parameterShapes, parseModelConfig } from './onnx/config.ts';
+import { type Tokenizer, tokenizerFromFiles } from './tokenizer.ts';
+
+export type Checked = {
+  readonly summary: CheckpointSummary;
+  readonly config: ModelConfig;
+  /** undefined: only token ids can be sampled. */
+  readonly tokenizer: Tokenizer | undefined;
+};
+
+export async function checkCheckpoint(folder: string): Promise<Checked> {
+  const summary = await inspectCheckpoint(folder);
+  const config = parseModelConfig(summary.config);
+  for (const [name, shape] of parameterShapes(config)) {
+    const found = summary.tensors.get(name);
+    if (!found) throw new EngineError(`${folder} has no tensor ${name}; its config.json needs [${shape}].`);
+    if (String(found) !== String(shape))
+      throw new EngineError(`Tensor ${name} in ${folder} has the shape [${found}]; its config.json needs [${shape}].`);
+  }
+  return { summary, config, tokenizer: tokenizerFromFiles(await readModelFiles(folder)) };
+}

@@ -1,0 +1,157 @@
+/**
+ * `pawl evaluate`: a candidate against what serves, on the agent's golden file. It goes through the gateway of the Pawl that
+ * serves this home; where none does, one is started in this process for as long as it takes. In this folder, and not beside
+ * the stage, because it builds what it needs of all the others.
+ */
+import { Command } from 'commander';
+import { wholeNumber, withConfigOption } from './command.ts';
+import { agentOf, type Config, loadConfig } from './config.ts';
+import { openEngine } from './engine/open.ts';
+import { BoundaryError } from './errors.ts';
+import { findAsked } from './evaluate/ask.ts';
+import { reportLines } from './evaluate/command.ts';
+import { withDoor } from './evaluate/door.ts';
+import type { Report } from './evaluate/report.ts';
+import { evaluateReleases } from './evaluate/run.ts';
+import { openLog } from './log.ts';
+import { servingAddress } from './store/address.ts';
+import { openStore, type Store } from './store/postgres.ts';
+import { openTerminal } from './terminal.ts';
+import { progressBar } from './train/view.ts';
+
+type Options = {
+  readonly config?: string;
+  readonly agent?: string;
+  readonly candidate: string;
+  readonly baseline?: string;
+  readonly suite?: string;
+  readonly attempts?: number;
+  readonly seed?: number;
+  readonly requirePass?: boolean;
+  readonly json?: boolean;
+};
+
+export const evaluateCommand = (): Command =>
+  withConfigOption(new Command('evaluate'))
+    .description('Judge a release by playing a suite with it and with another, case by case, and keep the report.')
+    .option('--agent <name>', 'the agent (default: the first of the settings)')
+    .requiredOption('--candidate <release>', 'name of the release to be judged')
+    .option('--baseline <release>', 'name of the release to compare with (default: what serves)')
+    .option('--suite <file>', 'JSONL file of cases (default: `evaluate.golden` of the agent)')
+    .option('--attempts <n>', 'attempts at each case (default: `evaluate.attempts` of the agent)', wholeNumber(1, 64))
+    .option('--seed <n>', 'another seed plays anew what was answered before', wholeNumber(0, 2_147_483_647))
+    .option('--require-pass', 'exit with 1 unless the verdict is pass: for scripts that go on only then')
+    .option('--json', 'print the report as JSON')
+    .addHelpText(
+      'after',
+      [
+        '\nExamples:',
+        '  pawl evaluate --agent support-desk --candidate v2',
+        '  pawl evaluate --candidate v2 --baseline v1 --suite hard-cases.jsonl --attempts 4 --require-pass',
+        '\nThe exit code is 0 when there is a report, whatever it says; with --require-pass only for a pass.',
+      ].join('\n'),
+    )
+    .action(run);
+
+async function run(options: Options): Promise<void> {
+  const config = await loadConfig(options);
+  const agent = agentOf(config, options.agent);
+  const stop = new AbortController();
+  const interrupted = () => {
+    if (stop.signal.aborted) process.exit(130);
+    console.error('Stopping. Ctrl-C again stops at once.');
+    stop.abort();
+  };
+  process.on('SIGINT', interrupted).on('SIGTERM', interrupted);
+  const began = Date.now();
+  const progress = showProgress();
+  let report: Report;
+  try {
+    report = await withServing(config, stop.signal, async ({ store, url }) =>
+      evaluateReleases({
+        ...(await findAsked(store, agent, options)),
+        play: {
+          withDoor: (use) => withDoor(store, { agent: agent.name, url, signal: stop.signal }, use),
+          withEngine: async (use) => {
+            const engine = await openEngine(config.engine);
+            try {
+              return await use(engine);
+            } finally {
+              await engine.close();
+            }
+          },
+        },
+        signal: stop.signal,
+        onProgress: progress.show,
+      }),
+    );
+  } catch (error) {
+    progress.clear();
+    if (!stop.signal.aborted) throw error;
+    console.error('Stopped before the end: there is no report.');
+    process.exit(130);
+  } finally {
+    process.removeListener('SIGINT', interrupted).removeListener('SIGTERM', interrupted);
+  }
+  progress.clear();
+  const terminal = openTerminal();
+  if (options.json) terminal.write(JSON.stringify(report, null, 2));
+  else for (const line of reportLines(report, terminal)) terminal.write(line);
+  if (report.createdAt < began)
+    console.error(
+      `This was asked before, at ${new Date(report.createdAt).toISOString()}, and answered then; --seed ${report.seed + 1} plays it anew.`,
+    );
+  if (options.requirePass && report.verdict !== 'pass') process.exitCode = 1;
+}
+
+type Reached = { readonly store: Store; readonly url: string };
+
+async function withServing<T>(config: Config, signal: AbortSignal, use: (reached: Reached) => Promise<T>): Promise<T> {
+  const url = servingAddress(config.home);
+  if (url !== null) {
+    const store = await openStore({ home: config.home, databaseUrl: config.databaseUrl, join: true, signal });
+    try {
+      return await use({ store, url });
+    } finally {
+      await store.close();
+    }
+  }
+  const { serve } = await import('./serve.ts');
+  const { log, linesLost } = openLog(process.env.PAWL_LOG ?? 'warn');
+  const serving = await serve({ ...config, host: '127.0.0.1', port: 0 }, log, {
+    // Standard output is the report's.
+    show: async (name, token) => console.error(`${name}: ${token}   (shown only now)`),
+    say: (text) => console.error(text),
+    background: false,
+    linesLost,
+    signal,
+  });
+  try {
+    if (!serving.isConnected) throw new BoundaryError(serving.problems().join('; '), { retryable: true });
+    return await use({ store: serving.store, url: serving.url });
+  } finally {
+    await serving.close();
+  }
+}
+
+const firstMs = 2_000;
+const everyMs = 10_000;
+
+/** On standard error: a line that changes at a terminal, else one every few seconds. */
+function showProgress(): { show(played: number, total: number): void; clear(): void } {
+  const { isTTY } = process.stderr;
+  let next = Date.now() + firstMs;
+  let isShown = false;
+  return {
+    show(played, total) {
+      if (!isTTY && Date.now() < next) return;
+      next = Date.now() + everyMs;
+      isShown = true;
+      const text = `${played} of ${total} attempts`;
+      process.stderr.write(isTTY ? `\r\x1b[K  ${progressBar(played / total, 20)}  ${text}` : `${text}\n`);
+    },
+    clear() {
+      if (isTTY && isShown) process.stderr.write('\r\x1b[K');
+    },
+  };
+}

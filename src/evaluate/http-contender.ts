@@ -1,0 +1,183 @@
+/**
+ * A contender behind the gateway: one release, addressed by name, over the path that users' calls take. Cases are one answer
+ * each, graded here; an environment's tasks are played to their end.
+ */
+
+import type { Turn } from '../collect/turn.ts';
+import { uuidv7 } from '../collect/uuid.ts';
+import type { RewardSpec } from '../score/weighted.ts';
+import type { Environment } from '../simulate/environment.ts';
+import { play } from '../simulate/episode.ts';
+import { httpPlayer } from '../simulate/http-player.ts';
+import type { AssistantMessage, Message } from '../simulate/message.ts';
+import type { Conversation, PlayedTurn, Player } from '../simulate/player.ts';
+import { hash } from '../simulate/random.ts';
+import type { Case } from './case.ts';
+import type { Door } from './door.ts';
+import { attemptOf } from './engine-contender.ts';
+import { grade } from './grade.ts';
+import type { Attempt, Contender } from './match.ts';
+import type { CaseSuite, TaskSuite } from './suite.ts';
+
+export type ThroughDoor = {
+  readonly door: Door;
+  readonly agent: string;
+  /** Name of the release. */
+  readonly name: string;
+  readonly temperature: number;
+  /** Of one answer to a case; an environment has limits of its own. */
+  readonly maxTokens?: number | undefined;
+  readonly timeoutSeconds: number;
+  readonly concurrency: number;
+  /** What its trajectories' ids begin with. */
+  readonly prefix: string;
+};
+
+const retries = 4;
+
+function playerOf(through: ThroughDoor): Player {
+  const { door, agent, name, temperature, timeoutSeconds, concurrency, prefix } = through;
+  return httpPlayer({
+    baseUrl: `${door.url}/t/{trajectory}/v1`,
+    model: agent,
+    key: door.key,
+    temperature,
+    timeoutSeconds,
+    concurrency,
+    retries,
+    trajectory: ({ task, attempt }) => `${prefix}-${hash(task).toString(36)}-${attempt}`,
+    headers: () => ({ 'x-pawl-release': name, 'x-pawl-origin': 'evaluation' }),
+    // A limit that nobody set is the model's own, and some servers refuse the field.
+    fields: ({ maxTokens: most }) => ({ max_tokens: Number.isFinite(most) ? most : undefined }),
+  });
+}
+
+export function taskContender<Data, Database>(
+  through: ThroughDoor,
+  environment: Environment<Data, Database>,
+  suite: TaskSuite<Data>,
+): Contender {
+  return {
+    name: through.name,
+    async play({ attempts, seed, signal, onProgress }) {
+      let played = 0;
+      const onEpisode = () => onProgress(++played);
+      const how = { attempts, seed, ...(signal ? { signal } : {}), onEpisode };
+      const episodes = await play(environment, playerOf(through), suite.tasks, how);
+      return episodes.map((group) => group.map(attemptOf));
+    },
+  };
+}
+
+export function caseContender(through: ThroughDoor, reward: RewardSpec, { cases }: CaseSuite): Contender {
+  return {
+    name: through.name,
+    async play({ attempts, seed, signal, onProgress }) {
+      const player = playerOf(through);
+      const done: Attempt[][] = cases.map(() => new Array(attempts));
+      const total = cases.length * attempts;
+      let next = 0;
+      let played = 0;
+      const worker = async (): Promise<void> => {
+        for (let i = next++; i < total; i = next++) {
+          signal?.throwIfAborted();
+          const at = Math.floor(i / attempts);
+          const one = conversationOf(cases[at]!, i % attempts, seed, through.maxTokens);
+          const [answer] = await player([one], signal);
+          done[at]![one.attempt] = await gradeAnswer(cases[at]!, one, answer!, through, reward);
+          onProgress(++played);
+        }
+      };
+      await Promise.all(Array.from({ length: Math.min(through.concurrency, total) }, worker));
+      return done;
+    },
+  };
+}
+
+function conversationOf(
+  { id, messages, tools = [] }: Case,
+  attempt: number,
+  seed: number,
+  maxTokens = Number.POSITIVE_INFINITY,
+): Conversation {
+  return {
+    id: `${id}:${seed}:${attempt}`,
+    task: id,
+    attempt,
+    turn: 0,
+    seed: hash(`${id}\u0000${seed}\u0000${attempt}`) >>> 1, // servers take a signed 32-bit number
+    groupSeed: hash(`${id}\u0000${seed}`) >>> 1,
+    // Richer than what episodes say (parts of content, developer messages), and only ever sent on as it is.
+    messages: messages as unknown as readonly Message[],
+    tools,
+    previous: null,
+    maxTokens,
+    context: Number.POSITIVE_INFINITY,
+  };
+}
+
+async function gradeAnswer(
+  asked: Case,
+  one: Conversation,
+  answer: PlayedTurn,
+  through: ThroughDoor,
+  reward: RewardSpec,
+): Promise<Attempt> {
+  if (answer.kind !== 'said') return { solved: null, reasons: [answer.detail] };
+  const { message, finish, malformed } = answer;
+  const turn = turnOf(asked, one, through, malformed === undefined ? message : { ...message, malformed_tool_calls: 1 });
+  try {
+    const reasons = await within(through.timeoutSeconds, grade(asked.expect, { message, turn, reward }));
+    const cut = finish === 'length' && reasons.length > 0 ? ['The answer was cut at its limit of tokens.'] : [];
+    return { solved: reasons.length === 0, reasons: [...reasons, ...cut] };
+  } catch (error) {
+    return { solved: null, reasons: [`Grading: ${error instanceof Error ? error.message : String(error)}`] };
+  }
+}
+
+/** The exchange as the recorder would have it, for scorers. */
+function turnOf(asked: Case, one: Conversation, { agent, name }: ThroughDoor, message: object): Turn {
+  const startedAt = Date.now();
+  return {
+    id: uuidv7(startedAt),
+    trajectory: one.id,
+    agent,
+    user: null,
+    origin: 'evaluation',
+    keys: [],
+    endpoint: 'chat',
+    startedAt,
+    firstTokenMs: null,
+    latencyMs: 0,
+    upstream: '',
+    release: name,
+    model: agent,
+    status: 'ok',
+    httpStatus: 200,
+    error: null,
+    attempts: 1,
+    stream: false,
+    request: { model: agent, messages: asked.messages, ...(asked.tools ? { tools: asked.tools } : {}) },
+    choices: [
+      { index: 0, message: { ...message } as AssistantMessage & Record<string, unknown>, finishReason: 'stop' },
+    ],
+    promptTokens: null,
+    completionTokens: null,
+    reasoningTokens: null,
+    usage: null,
+    threadKey: null,
+    redactions: {},
+  };
+}
+
+async function within<T>(seconds: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const alarm = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done in ${seconds} s`)), seconds * 1000);
+  });
+  try {
+    return await Promise.race([work, alarm]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * Two contenders play the same suite with the same seeds, and are judged case by case. What plays, and how, is the contender's
+ * business: a model at the engine, a release behind the gateway. An attempt that broke for reasons outside the model says
+ * nothing about it; a case with no other attempt is not measured.
+ */
+import { type Comparison, compare } from './compare.ts';
+import { type Report, reportId } from './report.ts';
+import { entriesOf, type Suite } from './suite.ts';
+import { judge, type VerdictSettings } from './verdict.ts';
+
+export type Attempt = {
+  /** null: it broke for reasons outside the model. */
+  readonly solved: boolean | null;
+  /** Why it is not solved. */
+  readonly reasons: readonly string[];
+};
+
+export type Contender = {
+  /** Name of the release; it goes into the report. */
+  readonly name: string;
+  /** [entry of the suite][attempt] */
+  play(how: Playing): Promise<readonly (readonly Attempt[])[]>;
+};
+
+export type Playing = {
+  readonly attempts: number;
+  readonly seed: number;
+  readonly signal?: AbortSignal;
+  /** Attempts played so far; it may fall when all have to be played again. */
+  readonly onProgress: (played: number) => void;
+};
+
+export type Match = {
+  readonly agent: string;
+  readonly suite: Suite<unknown>;
+  readonly baseline: Contender;
+  readonly candidate: Contender;
+  readonly attempts: number;
+  readonly seed: number;
+  readonly temperature: number;
+  readonly settings: VerdictSettings;
+  /** Measured after both have played; null where tokens are not known. */
+  readonly drift?: () => Promise<number | null>;
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (played: number, total: number) => void;
+  readonly now?: () => number;
+};
+
+export async function playMatch(match: Match): Promise<Report> {
+  const { suite, attempts, seed, settings, signal, onProgress, now = Date.now } = match;
+  const began = now();
+  const entries = entriesOf(suite);
+  const half = entries.length * attempts;
+  const playWith = (contender: Contender, before: number) =>
+    contender.play({
+      attempts,
+      seed,
+      ...(signal ? { signal } : {}),
+      onProgress: (played) => onProgress?.(before + played, 2 * half),
+    });
+  const baseline = await playWith(match.baseline, 0);
+  const candidate = await playWith(match.candidate, half);
+  const drift = (await match.drift?.()) ?? null;
+  const tasks = entries.map(({ id, type }, i) => ({
+    id,
+    type,
+    baseline: solvedShare(baseline[i]!),
+    candidate: solvedShare(candidate[i]!),
+    reasons: { baseline: reasonsOf(baseline[i]!), candidate: reasonsOf(candidate[i]!) },
+  }));
+  const { overall, types } = compareTasks(tasks, seed);
+  const { verdict, reasons } = judge({ tasks: tasks.length, overall, types, drift }, settings);
+  return {
+    id: matchId(match),
+    ...asked(match),
+    overall,
+    types,
+    tasks,
+    drift,
+    verdict,
+    reasons: [...reasons, ...(verdict === 'unmeasured' ? commonestBreak([...baseline, ...candidate].flat()) : [])],
+    seconds: (now() - began) / 1000,
+    createdAt: began,
+  };
+}
+
+const asked = ({ agent, suite, baseline, candidate, attempts, temperature, seed }: Match) => ({
+  agent,
+  baseline: baseline.name,
+  candidate: candidate.name,
+  suite: { name: suite.name, hash: suite.hash, tasks: entriesOf(suite).length },
+  attempts,
+  temperature,
+  seed,
+});
+
+/** The id that the match's report will have. */
+export const matchId = (match: Match): string => reportId(asked(match), match.settings);
+
+function solvedShare(attempts: readonly Attempt[]): number | null {
+  const valid = attempts.filter(({ solved }) => solved !== null);
+  return valid.length === 0 ? null : valid.filter(({ solved }) => solved).length / valid.length;
+}
+
+const reasonsKept = 3;
+const reasonCharacters = 300;
+
+const reasonsOf = (attempts: readonly Attempt[]): string[] =>
+  [...new Set(attempts.flatMap(({ reasons }) => reasons))]
+    .slice(0, reasonsKept)
+    .map((reason) => reason.slice(0, reasonCharacters));
+
+/** Attempts mostly break for one and the same reason. */
+function commonestBreak(attempts: readonly Attempt[]): string[] {
+  const counts = new Map<string, number>();
+  for (const { solved, reasons } of attempts) {
+    const why = reasons[0]?.slice(0, reasonCharacters);
+    if (solved === null && why !== undefined) counts.set(why, (counts.get(why) ?? 0) + 1);
+  }
+  const [first] = [...counts].sort(([, a], [, b]) => b - a);
+  return first === undefined ? [] : [`${first[1]} attempts broke, most often like this: ${first[0]}`];
+}
+
+/** Tasks that both played, in all and by type. */
+export function compareTasks(
+  tasks: Report['tasks'],
+  seed: number,
+): { overall: Comparison | null; types: Record<string, Comparison> } {
+  const measured = tasks.flatMap(({ type, baseline, candidate }) =>
+    baseline === null || candidate === null ? [] : [{ type, baseline, candidate }],
+  );
+  const types: Record<string, Comparison> = Object.create(null);
+  for (const type of new Set(measured.map((pair) => pair.type))) {
+    const of = compare(
+      measured.filter((pair) => pair.type === type),
+      seed,
+    );
+    if (of) types[type] = of;
+  }
+  return { overall: compare(measured, seed), types: { ...types } };
+}

@@ -1,0 +1,78 @@
+/** An agent's settings for evaluating: by what its candidates are judged, and how strictly. */
+import { z } from 'zod';
+import type { VerdictSettings } from './verdict.ts';
+
+const counted = (unit: string) => ({ unit });
+const points = counted('share, 0.1 is 10 points');
+
+export const evaluateSettings = z.strictObject({
+  golden: z
+    .string()
+    .min(1)
+    .max(4096)
+    .optional()
+    .describe(
+      'The suite: a JSONL file of cases ({ id, type, messages, tools?, expect }) or of tasks of the agent’s environment. Relative to the settings file.',
+    ),
+  attempts: z
+    .int()
+    .min(1)
+    .max(64)
+    .default(1)
+    .meta({ ...counted('attempts'), description: 'Attempts at each case, by the baseline and by the candidate.' }),
+  temperature: z.number().min(0).max(2).default(1).describe('Sampling temperature while the suite is played.'),
+  maxTokens: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .optional()
+    .meta({
+      ...counted('tokens'),
+      description: 'Most tokens of one answer to a case; without it the model’s own limit holds.',
+    }),
+  improvement: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0)
+    .meta({ ...points, description: 'By how much the candidate must be better for a pass.' }),
+  typeMargin: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.1)
+    .meta({ ...points, description: 'How far one type of case may fall before a person has to look.' }),
+  maxDrift: z
+    .number()
+    .positive()
+    .optional()
+    .meta({
+      ...counted('nats per token'),
+      description:
+        'How far the candidate’s way of answering may be from the baseline’s before a person has to look. Known only where the embedded engine plays tasks.',
+    }),
+  timeoutSeconds: z
+    .number()
+    .positive()
+    .max(3600)
+    .default(120)
+    .meta({
+      ...counted('seconds'),
+      description:
+        'Time for one answer, its retries included, and again for grading it; later it counts as not measured.',
+    }),
+  concurrency: z
+    .int()
+    .min(1)
+    .max(256)
+    .default(8)
+    .meta({ ...counted('requests'), description: 'Answers that are asked for at the same time.' }),
+});
+
+export type EvaluateSettings = Readonly<z.output<typeof evaluateSettings>>;
+
+export const verdictSettings = ({ improvement, typeMargin, maxDrift }: EvaluateSettings): VerdictSettings => ({
+  improvement,
+  typeMargin,
+  ...(maxDrift === undefined ? {} : { maxDrift }),
+});

@@ -1,0 +1,249 @@
+/**
+ * `pawl loop run|status|history|pause|resume`. Where a Pawl serves, `run` asks it for a turn and looks on; where none does,
+ * the turn runs here, up to where it needs users.
+ */
+import { setMaxListeners } from 'node:events';
+import { userInfo } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command } from 'commander';
+import type { Agent } from '../agent.ts';
+import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { agentOf } from '../config.ts';
+import { openEngine } from '../engine/open.ts';
+import { ConfigError } from '../errors.ts';
+import { advance } from '../loop.ts';
+import { exclusively } from '../store/exclusive.ts';
+import { isServed } from '../store/gateways.ts';
+import { scanning } from '../store/limits.ts';
+import { listLoopTurns } from '../store/loop-turns.ts';
+import type { Store } from '../store/postgres.ts';
+import { postgresRunStore } from '../store/runs.ts';
+import { openTerminal, plain, table } from '../terminal.ts';
+import { progressBar } from '../train/view.ts';
+import { readFacts } from './facts.ts';
+import { type Ask, nextStep, type Wait } from './next-step.ts';
+import { type LoopParts, runId } from './parts.ts';
+import { pauseLoop, resumeLoop, wantTurn } from './people.ts';
+import { lockName } from './runner.ts';
+import { historyColumns, historyRow, nextLines, stageLines, turnLines } from './show.ts';
+import { type LoopState, type LoopTurn, type StageName, stageNames } from './turn.ts';
+
+type Options = CommonOptions & { readonly agent?: string };
+type RunOptions = Options & { readonly seed?: number; readonly resume?: boolean };
+
+const person = (): string => {
+  try {
+    return userInfo().username;
+  } catch {
+    return 'somebody'; // a container may have no name for its user
+  }
+};
+
+const named = (name: string, description: string): Command =>
+  withConfigOption(new Command(name))
+    .description(description)
+    .option('--agent <name>', 'whose loop (default: the first agent of the settings)')
+    .option('--json', 'as JSON');
+
+export function loopCommand(): Command {
+  const run = named('run', 'Turn the loop now; goes on with a turn that was interrupted or failed.')
+    .option('--seed <n>', 'seed of a new turn (default: loop.seed, else its number)', wholeNumber(0, 2 ** 31 - 1))
+    .option('--resume', 'also go on with a run of this turn that somebody paused')
+    .addHelpText(
+      'after',
+      '\nExits with 0 when the turn has ended or is with the users, with 1 when it waits for a person.\n\nExample:\n  pawl loop run --agent support-desk\n',
+    )
+    .action((options: RunOptions) => withHome(options, 'create', (opened) => runNow(options, opened)));
+  const status = named('status', 'What the loop does next and why, and where its turn is.').action((options: Options) =>
+    withHome(options, 'existing', async ({ config, store, terminal }) => {
+      const { turn, facts } = await readFacts(store, agentOf(config, options.agent), Date.now());
+      const next = nextStep(turn, facts, Date.now());
+      if (options.json) terminal.write(JSON.stringify({ agent: facts.agent, next, turn, spent: facts.spent }));
+      else for (const line of nextLines(next)) terminal.write(plain(line));
+      if (turn !== null && !options.json) for (const line of turnLines(turn)) terminal.write(plain(line));
+    }),
+  );
+  const history = named('history', 'All turns, newest first: what each cost and gained.')
+    .option('--limit <n>', 'how many, at most 1000', wholeNumber(1, 1000), 50)
+    .action((options: Options & { readonly limit: number }) =>
+      withHome(options, 'existing', async ({ config, store, terminal }) => {
+        const { name } = agentOf(config, options.agent);
+        const turns = await listLoopTurns(store, name, options.limit);
+        if (options.json) for (const turn of turns) terminal.write(JSON.stringify(turn));
+        else if (turns.length === 0)
+          terminal.write(`No turn of ${name} has begun yet; \`pawl loop status\` says when one does.`);
+        else for (const line of table(historyColumns, turns.map(historyRow), terminal)) terminal.write(line);
+      }),
+    );
+  const saying = (name: string, description: string, say: typeof pauseLoop, done: string) =>
+    named(name, description).action((options: Options) =>
+      withHome(options, 'create', async ({ config, store, terminal }) => {
+        const { name: agent } = agentOf(config, options.agent);
+        const loop = await say(store, { agent, by: person(), now: Date.now() });
+        terminal.write(
+          options.json ? JSON.stringify(loop) : `${done} \`pawl loop status --agent ${agent}\` says more.`,
+        );
+      }),
+    );
+  return new Command('loop')
+    .description('Turns of the loop.')
+    .addCommand(run)
+    .addCommand(status)
+    .addCommand(history)
+    .addCommand(
+      saying(
+        'pause',
+        'Begin nothing, go on with nothing; users stay where they are.',
+        pauseLoop,
+        'The loop is paused.',
+      ),
+    )
+    .addCommand(
+      saying(
+        'resume',
+        'Go on: after a pause, with a stage that failed, with a run that was paused.',
+        resumeLoop,
+        'The loop goes on.',
+      ),
+    );
+}
+
+/** One killed less than this ago is taken for one that serves. */
+const servedWithinS = 60;
+/** A Pawl that serves begins a turn within moments. */
+const patienceMs = 60_000;
+
+async function runNow(options: RunOptions, opened: Opened): Promise<void> {
+  const { config, store } = opened;
+  const agent = agentOf(config, options.agent);
+  const said = { agent: agent.name, by: person(), now: Date.now() };
+  const stop = new AbortController();
+  setMaxListeners(0, stop.signal); // every call under way listens to it
+  opened.onInterrupt(async () => {
+    console.error('\nStopping. The turn goes on from here when it is run again.');
+    stop.abort(new Error('Stopped.'));
+  });
+  const ask = async () => {
+    if (options.resume) await resumeLoop(store, said);
+    await wantTurn(store, { ...said, seed: options.seed });
+  };
+  try {
+    const isElsewhere = await isServed(store, servedWithinS);
+    if (isElsewhere) await ask();
+    const ended = isElsewhere
+      ? await watchTurn(store, agent, said.now, options, stop.signal)
+      : await runHere(opened, agent, ask, options, stop.signal);
+    tellEnd(ended, options);
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+    process.exitCode = 130;
+  }
+}
+
+type Ended = { readonly turn: LoopTurn | null; readonly next: Wait | Ask };
+
+async function runHere(
+  { config, store: one }: Opened,
+  agent: Agent,
+  ask: () => Promise<void>,
+  options: RunOptions,
+  signal: AbortSignal,
+): Promise<Ended> {
+  const store = one.within(scanning, 5); // a command has one connection, and the lock takes one for itself
+  let engine: ReturnType<typeof openEngine> | null = null;
+  const say = options.json ? silent : stageTicker(openTerminal().paint);
+  const parts: LoopParts = {
+    ...{ store, home: config.home, agent, gatewayUrl: null, signal, say },
+    engine: () => {
+      engine ??= openEngine(config.engine);
+      return engine;
+    },
+    recorded: async () => {}, // nobody serves, so nothing is on its way
+  };
+  try {
+    const held = await exclusively(store, lockName(agent.name), async () => {
+      await ask();
+      return advance(parts, { once: true });
+    });
+    if (held === null)
+      throw new ConfigError(`Another Pawl turns the loop of ${agent.name} on this database right now.`);
+    return held.done;
+  } finally {
+    await (engine as Promise<{ close(): Promise<void> }> | null)?.then((opening) => opening.close());
+    await store.close();
+  }
+}
+
+/** Looks on while a Pawl that serves runs the turn. Stopping this stops nothing there. */
+async function watchTurn(
+  store: Store,
+  agent: Agent,
+  since: number,
+  options: RunOptions,
+  signal: AbortSignal,
+): Promise<Ended> {
+  const ticker = options.json ? silent : stageTicker(openTerminal().paint);
+  const told = new Set<StageName>();
+  for (let first = true; ; first = false) {
+    signal.throwIfAborted();
+    const now = Date.now();
+    const { turn, facts } = await readFacts(store, agent, now);
+    const next = nextStep(turn, facts, now);
+    const isBegun = turn !== null && (turn.endedAt === null || turn.startedAt >= since);
+    if (first && isBegun) for (const stage of turn.done) told.add(stage);
+    if (isBegun)
+      for (const stage of turn.done) {
+        if (told.has(stage)) continue;
+        told.add(stage);
+        ticker.done(stage, turn.state);
+      }
+    if (isBegun && turn.endedAt !== null)
+      return { turn, next: { kind: 'wait', until: null, reason: 'The turn has ended.' } };
+    if (isBegun && (next.kind === 'ask' || (next.kind === 'wait' && turn.done.includes('evaluate'))))
+      return { turn, next };
+    if (!isBegun && next.kind === 'wait') return { turn, next };
+    if (!isBegun && now - since > patienceMs)
+      throw new ConfigError(
+        `The turn was asked for and has not begun. Is \`pawl serve\` running with agent ${agent.name} in its settings?`,
+      );
+    if (isBegun && stageNames[turn.done.length] === 'train') {
+      const run = await postgresRunStore(store).get(runId(turn));
+      if (run) ticker.progress('train', run.step / run.steps, `step ${run.step} of ${run.steps}`);
+    }
+    await sleep(1_000, undefined, { signal });
+  }
+}
+
+function tellEnd({ turn, next }: Ended, { json }: RunOptions): void {
+  const isOver = turn !== null && turn.endedAt !== null;
+  if (next.kind === 'ask') process.exitCode = 1;
+  if (json) {
+    console.log(JSON.stringify({ turn, next }));
+    return;
+  }
+  if (process.stdout.isTTY) process.stdout.write('\r\x1b[K');
+  if (turn !== null) for (const line of turnLines(turn)) console.log(plain(line));
+  if (!isOver) for (const line of nextLines(next)) console.log(plain(line));
+}
+
+const silent: LoopParts['say'] = { progress: () => {}, done: () => {} };
+
+/** Stages as they go and as they end, for a person at a terminal. */
+export function stageTicker(paint: ReturnType<typeof openTerminal>['paint']) {
+  const clear = () => {
+    if (process.stdout.isTTY) process.stdout.write('\r\x1b[K');
+  };
+  return {
+    progress(stage: StageName, share: number, text: string) {
+      if (!process.stdout.isTTY) return;
+      clear();
+      process.stdout.write(`  ${stage.padEnd(10)}${progressBar(share, 20)}  ${paint.dim(text)}`);
+    },
+    done(stage: StageName, state: LoopState) {
+      clear();
+      const seconds = `${(state.seconds?.[stage] ?? 0).toFixed(0)} s`;
+      for (const [i, text] of stageLines(stage, state).entries())
+        console.log(`  ${(i === 0 ? stage : '').padEnd(10)}${plain(text)}${i === 0 ? paint.dim(`  ${seconds}`) : ''}`);
+    },
+  };
+}

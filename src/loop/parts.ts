@@ -1,0 +1,53 @@
+/** What the loop's stages are handed: nothing here is a stage's own. */
+import type { Agent } from '../agent.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { Store } from '../store/postgres.ts';
+import type { LoopState, LoopTurn, StageName } from './turn.ts';
+
+export type LoopParts = {
+  readonly store: Store;
+  readonly home: string;
+  readonly agent: Agent;
+  /** Starts it, where that was not done yet: only a stage that needs one asks. */
+  readonly engine: () => Promise<Engine>;
+  /** Address of a gateway, without /v1; null where none runs. */
+  readonly gatewayUrl: string | null;
+  /** Resolves once all traffic so far is in the database. */
+  readonly recorded: () => Promise<void>;
+  /** What is going on, for whoever watches. */
+  readonly say: {
+    begun?(turn: LoopTurn): void;
+    progress(stage: StageName, share: number, text: string): void;
+    done(stage: StageName, state: LoopState): void;
+  };
+  readonly signal?: AbortSignal;
+  /**
+   * Whoever sends the traffic, such as a demo's simulated users, may say when a turn's window is full, and which it is.
+   * Without it the window is everything since the last one: the loop itself never sends any.
+   */
+  readonly window?: (turn: LoopTurn, signal: AbortSignal) => Promise<CollectedWindow>;
+};
+
+export type CollectedWindow = {
+  readonly since: number; // ms since epoch
+  readonly until: number;
+  /** How many conversations went well, where whoever sent them knows. */
+  readonly resolved?: number;
+};
+
+/** What one stage works with: the parts, a signal that also knows the budget, and what is left of that. */
+export type Work = LoopParts & {
+  readonly signal: AbortSignal;
+  readonly left: { readonly seconds: number; readonly tokens: number | null; readonly money: number | null };
+};
+
+/** What the stage leaves for the next; null: it is not done, and what is to be done now has to be asked again. */
+export type Step = (work: Work, turn: LoopTurn) => Promise<LoopState | null>;
+
+/** The names under which a turn's run, candidate and rollout are kept: the same when the turn is entered again. */
+export const runId = ({ agent, number }: Pick<LoopTurn, 'agent' | 'number'>): string => `${agent}-turn-${number}`;
+export const candidateName = ({ agent, number }: Pick<LoopTurn, 'agent' | 'number'>): string => `${agent}-${number}`;
+
+export async function ensureLoaded(engine: Engine, model: string, folder: string): Promise<void> {
+  if (!(await engine.models()).some(({ name }) => name === model)) await engine.load(model, folder);
+}

@@ -1,0 +1,62 @@
+/** A run before somebody's eyes: trains it and redraws, or says at the end what came of it. */
+import { join, resolve } from 'node:path';
+import type { Opened } from '../command.ts';
+import type { Engine } from '../engine/engine.ts';
+import { plain } from '../terminal.ts';
+import type { Plan } from './plan.ts';
+import { exportResult, resultOf } from './result.ts';
+import { train } from './run.ts';
+import type { RunStore } from './run-record.ts';
+import { renderRun } from './view.ts';
+
+/** Trains and redraws until the run ends. The first Ctrl-C or SIGTERM pauses after the step. */
+export async function follow(
+  id: string,
+  runs: RunStore,
+  given: {
+    readonly engine: Engine;
+    readonly plan: Plan;
+    readonly opened: Opened;
+  },
+  stream: NodeJS.WriteStream,
+): Promise<void> {
+  const draw = liveView(stream);
+  given.opened.onInterrupt(() => {
+    given.opened.terminal.write('Pausing after this step. Ctrl-C again stops at once; nothing that is saved is lost.');
+    return runs.request(id, 'pause');
+  });
+  for await (const _ of train(id, { engine: given.engine, store: runs, ...given.plan }))
+    draw(renderRun((await runs.get(id))!, await runs.metrics(id), stream.columns ?? 100));
+}
+
+/** A finished run's model goes to a folder of its own, from which it can be evaluated and served. */
+export async function conclude(
+  id: string,
+  runs: RunStore,
+  { engine, opened, json }: { readonly engine: Engine; readonly opened: Opened; readonly json: boolean },
+): Promise<void> {
+  const { config, terminal } = opened;
+  const run = (await runs.get(id))!;
+  const { kind } = resultOf(run, await runs.checkpoints(id));
+  const model = kind === 'finished' ? join(resolve(config.home), 'models', id) : null;
+  if (model !== null) await exportResult(id, model, { store: runs, engine });
+  if (json) return terminal.write(JSON.stringify({ ...run, model }));
+  terminal.write(plain(`Run ${id} is ${run.status}${run.reason ? `: ${run.reason}` : '.'}`));
+  if (model === null) return terminal.write(`Go on with: pawl runs resume ${id}`);
+  terminal.write(plain(`Model: ${model}`));
+  terminal.write(`Make it a release: pawl releases create ${id} --agent ${run.agent} --checkpoint ${model}`);
+}
+
+/** Redraws in place on a terminal; into a pipe goes only the newest second line, one per step. */
+export function liveView(stream: NodeJS.WriteStream): (text: string) => void {
+  let lines = 0;
+  return (text) => {
+    const safe = plain(text);
+    if (!stream.isTTY) {
+      stream.write(`${safe.split('\n')[1]}\n`);
+      return;
+    }
+    stream.write(`${lines > 0 ? `\u001b[${lines}A\u001b[0J` : ''}${safe}\n`);
+    lines = safe.split('\n').length;
+  };
+}

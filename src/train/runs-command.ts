@@ -1,0 +1,151 @@
+/**
+ * `pawl runs list|show|watch|pause|stop|resume`. A run belongs to the process that trains it; the others look on through the
+ * database, and ask it to pause or stop there.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command } from 'commander';
+import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { agentOf } from '../config.ts';
+import { datasetReader } from '../curate/read.ts';
+import { openEngine } from '../engine/open.ts';
+import { RequestError } from '../errors.ts';
+import { postgresRunStore } from '../store/runs.ts';
+import { plain, table } from '../terminal.ts';
+import { askRun } from './ask.ts';
+import { duration } from './cost.ts';
+import { conclude, follow, liveView } from './follow.ts';
+import { toJsonLine, toPrometheus } from './metrics.ts';
+import { planRun, settingsOf } from './plan.ts';
+import type { RunRecord, RunStore } from './run-record.ts';
+import { renderRun } from './view.ts';
+
+async function needRun(runs: RunStore, id: string): Promise<RunRecord> {
+  const run = await runs.get(id);
+  if (!run) throw new RequestError(404, 'not_found', `There is no run ${id}; 'pawl runs list' shows those that exist.`);
+  return run;
+}
+
+export function runsCommand(): Command {
+  const list = withConfigOption(new Command('list'))
+    .description('List training runs, newest first.')
+    .option('--limit <n>', 'how many', wholeNumber(1, 1000), 20)
+    .option('--json', 'one JSON object a line')
+    .action((options: CommonOptions & { limit: number }) =>
+      withHome(options, 'existing', async ({ store, terminal }) => {
+        const runs = await postgresRunStore(store).list(options.limit);
+        if (options.json) for (const run of runs) terminal.write(JSON.stringify(run));
+        else if (runs.length === 0) terminal.write('No runs yet. `pawl train --help` says how to begin one.');
+        else
+          for (const line of table(
+            [
+              { title: 'ID', shrinkTo: 10 },
+              { title: 'AGENT', shrinkTo: 6 },
+              { title: 'RECIPE' },
+              { title: 'STATUS' },
+              { title: 'STEP', right: true },
+              { title: 'TIME', right: true },
+              { title: 'BEGAN' },
+              { title: 'REASON', shrinkTo: 10 },
+            ],
+            runs.map((r) => [
+              r.id,
+              r.agent,
+              r.recipe,
+              r.status,
+              `${r.step}/${r.steps}`,
+              duration(r.spent.seconds),
+              new Date(r.createdAt).toISOString().slice(0, 16).replace('T', ' '),
+              r.reason ?? '',
+            ]),
+            terminal,
+          ))
+            terminal.write(line);
+      }),
+    );
+
+  const show = withConfigOption(new Command('show'))
+    .description('Show a run: progress, curves, checkpoints.')
+    .argument('<id>')
+    .option('--json', 'the record as JSON')
+    .option('--jsonl', 'the metrics of every step, one JSON object a line')
+    .option('--prometheus', 'the newest figures in Prometheus’ text format')
+    .action((id: string, options: CommonOptions & { jsonl?: boolean; prometheus?: boolean }) =>
+      withHome(options, 'existing', async ({ store, terminal }) => {
+        const runs = postgresRunStore(store);
+        const run = await needRun(runs, id);
+        const metrics = await runs.metrics(id);
+        if (options.json) return terminal.write(JSON.stringify({ ...run, checkpoints: await runs.checkpoints(id) }));
+        if (options.jsonl) return metrics.forEach((m) => void terminal.write(toJsonLine(id, m)));
+        if (options.prometheus)
+          return terminal.write(metrics.length ? await toPrometheus([{ id, last: metrics.at(-1)! }]) : '');
+        terminal.write(plain(renderRun(run, metrics, terminal.columns)));
+        for (const c of await runs.checkpoints(id))
+          terminal.write(
+            plain(
+              `step ${c.step}${c.validation === null ? '' : `, validation ${c.validation.toFixed(3)}`}: ${c.folder}`,
+            ),
+          );
+      }),
+    );
+
+  const watch = withConfigOption(new Command('watch'))
+    .description('Watch a run that another process trains, until it ends.')
+    .argument('<id>')
+    .action((id: string, options: CommonOptions) =>
+      withHome(options, 'existing', async ({ store }) => {
+        const runs = postgresRunStore(store);
+        await needRun(runs, id);
+        const draw = liveView(process.stdout);
+        for (let seen = -1; ; ) {
+          const run = await needRun(runs, id);
+          if (run.step !== seen) draw(renderRun(run, await runs.metrics(id), process.stdout.columns ?? 100));
+          seen = run.step;
+          if (run.status !== 'running' || process.stdout.errored) break; // nobody looks any more
+          await sleep(500);
+        }
+      }),
+    );
+
+  const ask = (request: 'pause' | 'stop', description: string) =>
+    withConfigOption(new Command(request))
+      .description(description)
+      .argument('<id>')
+      .action((id: string, options: CommonOptions) =>
+        withHome(options, 'existing', async ({ store, terminal }) => {
+          const runs = postgresRunStore(store);
+          const run = await needRun(runs, id);
+          terminal.write((await askRun(runs, run, request, Date.now())).sentence);
+        }),
+      );
+
+  const resume = withConfigOption(new Command('resume'))
+    .description('Go on with a run that was paused, stopped or killed, from its newest checkpoint.')
+    .argument('<id>')
+    .option('--json', 'what came of it as one JSON object')
+    .action((id: string, options: CommonOptions) =>
+      withHome(options, 'existing', async (opened) => {
+        const { config, store } = opened;
+        const runs = postgresRunStore(store);
+        const run = await needRun(runs, id);
+        const engine = await openEngine(config.engine);
+        try {
+          const settings = settingsOf(run);
+          const agent = settings.ofAgent ? agentOf(config, run.agent) : undefined;
+          const plan = await planRun(settings, run, engine, datasetReader(store, config.home), agent);
+          await follow(id, runs, { engine, plan, opened }, options.json ? process.stderr : process.stdout);
+          await conclude(id, runs, { engine, opened, json: options.json === true });
+        } finally {
+          await engine.close();
+        }
+      }),
+    );
+
+  return new Command('runs')
+    .description('Training runs: look at them, pause, stop and resume them.')
+    .addCommand(list, { isDefault: true })
+    .addCommand(show)
+    .addCommand(watch)
+    .addCommand(ask('pause', 'Pause a run after the step it is in.'))
+    .addCommand(ask('stop', 'Stop a run after the step it is in.'))
+    .addCommand(resume);
+}

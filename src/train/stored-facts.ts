@@ -1,0 +1,40 @@
+/** Reads what there is to learn from of an agent: counts of its traffic, and its newest dataset as far as it may be learned from. */
+import type { Settings } from '../curate/dataset.ts';
+import type { PairSource } from '../curate/pair.ts';
+import { datasetReader } from '../curate/read.ts';
+import { readDataset } from '../store/datasets.ts';
+import { countEvidence } from '../store/evidence.ts';
+import type { Store } from '../store/postgres.ts';
+import type { StoredFacts } from './advise-stored.ts';
+import { sftDefaults } from './sft.ts';
+
+type OfAgent = {
+  readonly name: string;
+  readonly reward: { readonly version: string };
+  readonly curate: Settings;
+  readonly environment?: unknown;
+};
+
+export async function readStoredFacts(
+  store: Store,
+  home: string,
+  { name, reward, curate, environment }: OfAgent,
+  dataset?: string,
+): Promise<StoredFacts> {
+  const { on: origin, minScore, minMeasured } = curate;
+  const newest = dataset ?? (await readDataset(store, { agent: name }))?.id;
+  return {
+    agent: name,
+    stored: await countEvidence(store, { agent: name, origin, spec: reward.version, minScore, minMeasured }),
+    dataset: newest === undefined ? null : await countDataset(newest, datasetReader(store, home)),
+    environment: environment !== undefined,
+  };
+}
+
+async function countDataset(id: string, reader: ReturnType<typeof datasetReader>): Promise<StoredFacts['dataset']> {
+  const pairs: Partial<Record<PairSource, number>> = {};
+  let examples = 0;
+  for await (const { quality } of reader.examples(id)) if (quality >= sftDefaults.minQuality) examples++;
+  for await (const { source } of reader.pairs(id)) pairs[source] = (pairs[source] ?? 0) + 1;
+  return { id, examples, pairs };
+}
