@@ -94,7 +94,7 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
       env: {
         ...process.env,
         NODE_OPTIONS: `--import ${preload}`,
-        PAWL_CHAOS_CLOCK: options.clock,
+        CHAOS_CLOCK: options.clock,
         PAWL_HOME: options.home,
         PAWL_PORT: String(port),
         DATABASE_URL: options.databaseUrl ?? '',
