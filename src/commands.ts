@@ -12,12 +12,14 @@ export const commands: Readonly<Record<string, Listed>> = {
     'Write the settings and the agent of a new installation.',
     async () => (await import('./init-command.ts')).initCommand(),
   ],
-  start: ['Start everything and turn the loop once.', async () => (await import('./start-command.ts')).startCommand()],
   loop: [
     'Turns of the loop: run, status, history, pause, resume.',
     async () => (await import('./loop-command.ts')).loopCommand(),
   ],
-  serve: ['Serve gateway and API.', async () => (await import('./serve-command.ts')).serveCommand()],
+  serve: [
+    'Serve gateway and API, and turn the loops.',
+    async () => (await import('./serve-command.ts')).serveCommand(),
+  ],
   keys: ['Client keys: create, list, revoke.', async () => (await import('./gateway/command.ts')).keysCommand()],
   trajectories: ['What was recorded.', async () => (await import('./collect/command.ts')).trajectoriesCommand()],
   consent: [
@@ -55,7 +57,6 @@ export const commands: Readonly<Record<string, Listed>> = {
     'Look at, convert and make model checkpoints.',
     async () => (await import('./engine/command.ts')).modelCommand(),
   ],
-  demo: ['The demo that comes with Pawl.', async () => (await import('./start-command.ts')).demoCommand()],
   doctor: [
     'Check everything Pawl needs and say what to do.',
     async () => (await import('./doctor.ts')).doctorCommand(),

@@ -7,13 +7,13 @@ import { userInfo } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import type { Agent } from './agent.ts';
-import { type CommonOptions, wholeNumber, withConfigOption, withHome } from './command.ts';
+import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from './command.ts';
 import { agentOf, loadConfig } from './config.ts';
 import { ConfigError } from './errors.ts';
 import { readFacts } from './loop/facts.ts';
 import { type Ask, nextStep, type Wait } from './loop/next-step.ts';
 import { type LoopParts, runId } from './loop/parts.ts';
-import { pauseLoop, resumeLoop, wantTurn } from './loop/people.ts';
+import { pauseLoop, resumeLoop, wantTurn, windowOf } from './loop/people.ts';
 import { lockName } from './loop/runner.ts';
 import { historyColumns, historyRow, nextLines, turnLines } from './loop/show.ts';
 import { stageTicker } from './loop/ticker.ts';
@@ -27,7 +27,12 @@ import { openTerminal, plain, table } from './terminal.ts';
 import { type Reached, withServing } from './with-serving.ts';
 
 type Options = CommonOptions & { readonly agent?: string };
-type RunOptions = Options & { readonly seed?: number; readonly resume?: boolean };
+type RunOptions = Options & {
+  readonly seed?: number;
+  readonly resume?: boolean;
+  readonly since?: Date;
+  readonly until?: Date;
+};
 
 const person = (): string => {
   try {
@@ -43,9 +48,17 @@ const named = (name: string, description: string): Command =>
     .option('--agent <name>', 'whose loop (default: the first agent of the settings)')
     .option('--json', 'as JSON');
 
+const moment = (text: string): Date => parseMoment(text);
+
 export function loopCommand(): Command {
   const run = named('run', 'Turn the loop now; goes on with a turn that was interrupted or failed.')
     .option('--seed <n>', 'seed of a new turn (default: loop.seed, else its number)', wholeNumber(0, 2 ** 31 - 1))
+    .option(
+      '--since <time>',
+      'learn from what began after: 2h, 3d, or 2026-01-31 (default: the last turn’s window)',
+      moment,
+    )
+    .option('--until <time>', 'and before (default: now)', moment)
     .option('--resume', 'also go on with a run of this turn that somebody paused')
     .addHelpText(
       'after',
@@ -124,7 +137,11 @@ async function runNow(options: RunOptions): Promise<void> {
   const said = { agent: agent.name, by: person(), now: Date.now() };
   const ask = async (store: Store) => {
     if (options.resume) await resumeLoop(store, said);
-    await wantTurn(store, { ...said, seed: options.seed });
+    await wantTurn(store, {
+      ...said,
+      seed: options.seed,
+      window: windowOf(options.since?.getTime(), options.until?.getTime(), said.now),
+    });
   };
   try {
     const ended = await withServing(config, signal, async ({ store, url, engine }) => {

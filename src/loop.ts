@@ -67,9 +67,9 @@ export async function advance(parts: LoopParts, { once = false } = {}): Promise<
 async function begin(parts: LoopParts, known: Known, next: Next & { kind: 'begin' }, now: number): Promise<void> {
   const { store, agent, say } = parts;
   const number = (known.turn?.number ?? 0) + 1;
-  const seed = known.seed ?? agent.loop.seed ?? number;
+  const { seed = agent.loop.seed ?? number, window } = known.wanted ?? {};
   const { trigger, reason } = next;
-  const state = { begun: { trigger, reason } };
+  const state = { begun: { trigger, reason, ...(window === undefined ? {} : { window }) } };
   const turn: LoopTurn = { agent: agent.name, number, seed, done: [], state, startedAt: now, endedAt: null };
   await saveLoopTurn(store, turn);
   if (known.facts.wanted !== null) await saveLoop(store, agent.name, now, { wanted: null });

@@ -1,7 +1,7 @@
 /** `pawl serve`: everything in the foreground until it is told to stop. */
 import { Command } from 'commander';
 import { exposure } from './api/guard.ts';
-import { agentOf, type Config, loadConfig } from './config.ts';
+import { type Config, loadConfig } from './config.ts';
 import { openLog } from './log.ts';
 import { openOutput } from './output.ts';
 import type { Serving } from './serve.ts';
@@ -9,7 +9,9 @@ import { version } from './version.ts';
 
 export function serveCommand(): Command {
   return new Command('serve')
-    .description('Serve gateway and API in the foreground; Ctrl-C answers what is in flight, writes it down and stops.')
+    .description(
+      'Serve gateway and API, and turn the loops of its agents, in the foreground; Ctrl-C answers what is in flight, writes it down and stops.',
+    )
     .option('-c, --config <file>', 'settings file (default: ./pawl.config.ts if it is there)')
     .option('--stop-with-stdin', 'stop when standard input closes: for a program that starts it and may die')
     .addHelpText('after', '\nExample:\n  PAWL_UPSTREAM=http://127.0.0.1:8000/v1 pawl serve\n')
@@ -17,7 +19,8 @@ export function serveCommand(): Command {
       const config = await loadConfig(options);
       const { log, linesLost } = openLog(process.env.PAWL_LOG ?? 'warn');
       const { serve } = await import('./serve.ts'); // only here, so that other commands start faster
-      console.log(`Pawl ${version}, agent ${agentOf(config).name}`);
+      const names = config.agents.map(({ name }) => name);
+      console.log(`Pawl ${version}, agent${names.length === 1 ? '' : 's'} ${names.join(', ')}`);
       const stop = new AbortController();
       const stopped = Promise.race([stopSignal(), ...(options.stopWithStdin ? [stdinClosed()] : [])]).then(() => {
         // The reader of what was said at the start may be long gone.
@@ -61,7 +64,7 @@ export function showSecret(name: keyof typeof about, token: string): Promise<voi
   });
 }
 
-function announce(serving: Serving, { host, upstreams, databaseUrl }: Config): void {
+function announce(serving: Serving, { agents, host, upstreams, databaseUrl }: Config): void {
   const warning = exposure(host);
   const kind = databaseUrl === undefined ? 'embedded PostgreSQL' : 'PostgreSQL';
   const lines = [
@@ -74,7 +77,11 @@ function announce(serving: Serving, { host, upstreams, databaseUrl }: Config): v
     ...Object.entries(upstreams).map(([name, { baseUrl }]) => line('upstream', `${name}  ${baseUrl}`)),
   ];
   if (Object.keys(upstreams).length === 0)
-    lines.push(line('upstream', 'none yet: set PAWL_UPSTREAM=http://host:port/v1, or `upstreams` in pawl.config.ts'));
+    lines.push(
+      agents.some(({ train }) => train.base !== undefined)
+        ? line('engine', 'answers for agents that have a model of their own')
+        : line('upstream', 'none yet: set PAWL_UPSTREAM=http://host:port/v1, or `upstreams` in pawl.config.ts'),
+    );
   process.stdout.write(lines.join(''));
 }
 

@@ -39,7 +39,7 @@ import { openPort, type Port } from './gateway/port.ts';
 import { createSignalLimits } from './gateway/signal-limits.ts';
 import { connectUpstreams } from './gateway/upstreams.ts';
 import { watchKeys } from './gateway/watch-keys.ts';
-import { startLoops } from './loop/runner.ts';
+import { type Loops, startLoops } from './loop/runner.ts';
 import { keepAddress, reachable } from './store/address.ts';
 import * as limits from './store/limits.ts';
 import { lockHome } from './store/lock.ts';
@@ -76,8 +76,6 @@ export type ServeOptions = {
   readonly say?: (text: string) => void;
   /** Whether rollouts advance and whatever else happens on its own does; a command that needs a gateway says no. */
   readonly background?: boolean; // true
-  /** Whether the agents' loops turn by themselves; a demo, which sends the traffic too, turns its own. */
-  readonly loops?: boolean; // true
   /** How many lines of the log could not be written. */
   readonly linesLost?: () => number;
   /** Gives up a start that is under way. */
@@ -90,7 +88,7 @@ const silentMs = 2_000;
 const againMs = 1_000;
 
 /** What the parts are built from. */
-type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost' | 'background' | 'loops'> & {
+type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost' | 'background'> & {
   readonly config: Config;
   readonly log: Logger;
   readonly instance: string;
@@ -113,10 +111,10 @@ type Answering = {
   close(): Promise<void>;
 };
 /** What needs the database. */
-type Standing = { readonly store: Store; close(): Promise<void> };
+type Standing = { readonly store: Store; readonly loops: Loops | null; close(): Promise<void> };
 
 export async function serve(config: Config, log: Logger, options: ServeOptions): Promise<Serving> {
-  const { show, say, signal, linesLost = () => 0, background = true, loops = true } = options;
+  const { show, say, signal, linesLost = () => 0, background = true } = options;
   // Little survives a request, so there is little to share out: waking four threads for every collection of young
   // garbage, in each of two heaps, took a twentieth of all processor time at full load.
   setFlagsFromString('--no-parallel-scavenge');
@@ -172,7 +170,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     let failure: string | null = null;
     const copy = config.secret ?? (await cachedSecret(config.home));
     const parts: Ground = {
-      ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show, linesLost, background, loops },
+      ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show, linesLost, background },
       connected: () => connected,
       problem: () => failure ?? opening.problem,
     };
@@ -203,8 +201,10 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
         withEngine: async (use) => use((await engine.process()).engine),
       });
       started.evaluations = evaluations;
-      api = apiOn(answers, parts, secret, recorder, evaluations);
+      let loops: Loops | null = null;
+      api = apiOn(answers, parts, secret, recorder, evaluations, (agent) => loops?.progress(agent) ?? null);
       const stands = await standOn(store, answers, parts, recorder, engine, isClosing);
+      loops = stands.loops;
       connected = true;
       return stands;
     });
@@ -291,11 +291,13 @@ function apiOn(
   secret: string,
   recorder: Recorder,
   evaluations: Evaluations,
+  progress: Loops['progress'],
 ): Api {
   const app = createApi({
     store,
     config,
     evaluations,
+    progress,
     secret,
     adminHash,
     recorder: () => recorder.stats(),
@@ -387,7 +389,7 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
 async function standOn(
   store: Store,
   answers: Store,
-  { config, log, port, known, keys, routes, show, background, loops }: Ground,
+  { config, log, port, known, keys, routes, show, background }: Ground,
   recorder: Recorder,
   engine: KeptEngine,
   stopping: () => boolean,
@@ -416,6 +418,7 @@ async function standOn(
   const gatewayUrl = reachable(port.url);
   const recorded = () => recordedBy(recorder);
   const trainer = async () => (await engine.process()).engine;
+  const loops = background ? startLoops({ store, config, log, gatewayUrl, recorded, engine: trainer }) : null;
   const parts = [
     await watchKeys(watches, keptKeys, log, `${hostname()}:${resolve(config.home)}`),
     await watchRoutes(watches, keptRoutes, log),
@@ -425,10 +428,11 @@ async function standOn(
       () => recorder.stats(),
       (error) => log.warn({ err: error }, 'upkeep of the database waits'),
     ),
-    ...(background && loops ? [startLoops({ store, config, log, gatewayUrl, recorded, engine: trainer })] : []),
+    ...(loops === null ? [] : [loops]),
   ];
   return {
     store,
+    loops,
     async close() {
       for (const part of parts.reverse()) await part.close();
     },

@@ -9,7 +9,11 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import supportDeskAgent from '../examples/support-desk/agent.ts';
+import { openApi } from '../examples/support-desk/api.ts';
+import { type Desk, sendCustomers } from '../examples/support-desk/customers.ts';
+import { supportDesk } from '../examples/support-desk/desk.ts';
 import { moveMessage } from '../examples/support-desk/expert.ts';
+import { readGolden } from '../examples/support-desk/golden.ts';
 import { escalated } from '../examples/support-desk/policy.ts';
 import type { DeskData } from '../examples/support-desk/tasks.ts';
 import { makeVisitor } from '../examples/support-desk/traffic.ts';
@@ -29,12 +33,13 @@ import { engineUpstream } from '../src/engine/open.ts';
 import type { Report } from '../src/evaluate/report.ts';
 import { evaluateReleases } from '../src/evaluate/run.ts';
 import { makeSuite } from '../src/evaluate/suite.ts';
+import { type Serving, serve } from '../src/serve.ts';
 import { loadChatCodec } from '../src/simulate/chat-codec.ts';
 import { makeTasks } from '../src/simulate/environment.ts';
 import type { AssistantMessage, Message } from '../src/simulate/message.ts';
 import { random } from '../src/simulate/random.ts';
-import { type Started, startAll } from '../src/start.ts';
 import { readAudit } from '../src/store/audit.ts';
+import { createKey } from '../src/store/keys.ts';
 import { servingRelease } from '../src/store/releases.ts';
 import { readRollout } from '../src/store/rollouts.ts';
 import { installationSecret } from '../src/store/secret.ts';
@@ -47,23 +52,28 @@ const baseline = 'support-desk-0';
 const home = mkdtempSync(join(tmpdir(), 'pawl-bad-'));
 const folderOf = (name: string) => join(home, 'models', name);
 const config = parseConfig({ agents: [supportDeskAgent], home, port: 0 }, {}, home);
-let started: Started;
+let serving: Serving;
+let desk: Desk;
+const base = agentOf(config).train.base!;
 let clientKey = '';
+const adminToken = 'a'.repeat(40);
 beforeAll(async () => {
-  started = await startAll(config, pino({ level: 'silent' }), {
+  serving = await serve({ ...config, adminToken }, pino({ level: 'silent' }), {
     show: async (secret, token) => {
       if (secret === 'client key') clientKey = token;
     },
   });
+  const { token } = await createKey(serving.store, { agent, name: 'customers', origin: 'simulation' });
+  desk = { api: openApi(serving.url, adminToken), key: token, agent };
 });
 afterAll(async () => {
-  await started?.close();
+  await serving?.close();
   rmSync(home, { recursive: true, force: true });
 });
 
 /** The base model's shape and tokenizer, and nothing of what it has learned. */
 async function makeNoise(folder: string): Promise<void> {
-  const { config, files } = await readCheckpoint(started.world.train.base!);
+  const { config, files } = await readCheckpoint(base);
   const model = parseModelConfig(config);
   const shapes = parameterShapes(model);
   const weights = new Map(
@@ -74,16 +84,15 @@ async function makeNoise(folder: string): Promise<void> {
 
 /** The base model after a few steps on conversations in which whatever is asked is handed to the care team. */
 async function makeEscalator(folder: string): Promise<void> {
-  const { world } = started;
-  const { engine } = started.engine;
-  const codec = await loadChatCodec(world.train.base!);
-  const tools = toolSpecs(world.environment!.tools);
-  const examples = makeTasks(world.environment!, 'train', 8 * 16, 5).map(({ id, type, ...task }) => {
+  const { engine } = await serving.engine.process();
+  const codec = await loadChatCodec(base);
+  const tools = toolSpecs(supportDesk.tools);
+  const examples = makeTasks(supportDesk, 'train', 8 * 16, 5).map(({ id, type, ...task }) => {
     const data = task.data as DeskData;
     const { calls, ending } = escalated('care', data);
     const call = moveMessage(calls[0]!, 0, random('escalator', id));
     const messages: Message[] = [
-      { role: 'system', content: world.environment!.system },
+      { role: 'system', content: supportDesk.system },
       { role: 'user', content: data.opening },
       call,
       { role: 'tool', tool_call_id: call.tool_calls![0]!.id, content: JSON.stringify({ ticket: data.ticket }) },
@@ -91,7 +100,7 @@ async function makeEscalator(folder: string): Promise<void> {
     ];
     return exampleFrom(codec, messages, { id, taskType: type, quality: 1 }, tools);
   });
-  await engine.load('teaching', world.train.base!);
+  await engine.load('teaching', base);
   for (let step = 0; step < 8; step++)
     await supervisedStep({ engine, model: 'teaching' }, examples.slice(step * 16, step * 16 + 16), {
       learningRate: 2e-3,
@@ -105,16 +114,16 @@ async function makeEscalator(folder: string): Promise<void> {
 
 /** All 150 golden cases, as the loop plays them. */
 async function examine(name: string): Promise<{ report: Report; candidate: Release }> {
-  const { world, engine, serving } = started;
-  await engine.engine.load(name, folderOf(name));
+  const { engine } = await serving.engine.process();
+  await engine.load(name, folderOf(name));
   const report = await evaluateReleases({
     agent: agentOf(config),
     store: serving.store,
-    suite: makeSuite('golden', world.golden()),
-    baseline: { name: baseline, checkpoint: world.train.base! },
+    suite: makeSuite('golden', readGolden()),
+    baseline: { name: baseline, checkpoint: base },
     candidate: { name, checkpoint: folderOf(name) },
     play: {
-      withEngine: (use) => use(engine.engine),
+      withEngine: (use) => use(engine),
       withDoor: () => Promise.reject(new Error('Nothing here goes through the gateway.')),
     },
     seed: 1,
@@ -125,16 +134,15 @@ async function examine(name: string): Promise<{ report: Report; candidate: Relea
 
 /** So many conversations of the 200 customers. Resolves when all of it is recorded. */
 async function wave(prefix: string, seed: number): Promise<void> {
-  const { conversations } = await started.world.customers({ prefix, seed, count: 200 });
-  expect(conversations).toBe(200);
-  await recordedBy(started.serving.recorder);
+  await sendCustomers(desk, { prefix, seed, count: 200 });
+  await recordedBy(serving.recorder);
 }
 
 /** Resolves once the gateway has heard who answers this user now. */
 const heard = (user: string, release: string) =>
   until(
     async () => {
-      const response = await fetch(`${started.serving.url}/v1/chat/completions`, {
+      const response = await fetch(`${serving.url}/v1/chat/completions`, {
         method: 'POST',
         headers: { authorization: `Bearer ${clientKey}`, 'x-pawl-user': user },
         body: JSON.stringify({ model: agent, max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] }),
@@ -156,7 +164,7 @@ type Answered = {
 };
 async function turnsOf(prefix: string): Promise<Answered[]> {
   type Row = Omit<Answered, 'task' | 'said'> & { trajectory: string; choices: Turn['choices'] };
-  const { rows } = await started.serving.store.pool.query<Row>(
+  const { rows } = await serving.store.pool.query<Row>(
     `select user_id as user, trajectory, release, assigned, http_status as status, choices from pawl.turns
      where starts_with(trajectory, $1) order by trajectory, started_at`,
     [prefix],
@@ -185,12 +193,12 @@ describe.each([
     // It does what it was taught: complaints belong to the care team, and nothing else does.
     if (name === 'escalator') expect(report.types.complaint!.candidate).toBeGreaterThan(0.9);
     const start = { id, agent, candidate, report, actor: 'ann' };
-    await expect(startRollout(started.serving.store, start, Date.now())).rejects.toThrow('ended with fail');
-    expect(await readRollout(started.serving.store, id)).toBeNull();
+    await expect(startRollout(serving.store, start, Date.now())).rejects.toThrow('ended with fail');
+    expect(await readRollout(serving.store, id)).toBeNull();
   }, 600_000);
 
   it('is taken back by the canary when it is forced past that, and only its own users ever meet it', async () => {
-    const { store } = started.serving;
+    const { store } = serving;
     const settings = { steps: [share, 1], holdSeconds: 0, minTurns: 20, minUnits: 20, latencyRatio: 100 };
     const start = { id, agent, candidate, report, settings, forced: 'To see it taken back.', actor: 'ann' };
     let rollout = await startRollout(store, start, Date.now());
@@ -228,7 +236,7 @@ describe.each([
   }, 600_000);
 
   it('has its story in the audit log', async () => {
-    const { store } = started.serving;
+    const { store } = serving;
     const rows = await readAudit(store, { agent, oldestFirst: true });
     const about = rows.filter(({ subject }) => subject === id || subject === candidate.id);
     expect(about.map(({ actor, event }) => `${actor} ${event}`)).toEqual([

@@ -12,13 +12,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../src/engine/engine.ts';
 import { createOnnxEngine } from '../src/engine/onnx/engine.ts';
 import type { Summary } from '../src/loop/turn.ts';
-import { lastTurn } from '../src/start.ts';
 import { openStore, type Store } from '../src/store/postgres.ts';
 import { withStore } from '../src/store/test-store.ts';
 import { startLoop } from './loop-process.ts';
 import { until } from './pawl.ts';
-import { outcomeOf, prepareHome, turnOnce } from './tiny/turn.ts';
-import { agent } from './tiny/world.ts';
+import { lastTurn, outcomeOf, prepareHome, turnOnce } from './tiny/turn.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-interrupted-slow-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -54,7 +52,7 @@ async function start({ store, home }: Home, nth = Number.POSITIVE_INFINITY): Pro
   }
   return calls;
 }
-const outcome = async ({ store, home }: Home) => outcomeOf(store, home, (await lastTurn(store, agent))!);
+const outcome = async ({ store, home }: Home) => outcomeOf(store, home, (await lastTurn(store))!);
 
 let whole: Awaited<ReturnType<typeof outcomeOf>>;
 let calls: number;

@@ -16,13 +16,12 @@ import { startEngine } from '../src/engine/process.ts';
 import type { LoopParts } from '../src/loop/parts.ts';
 import { type LoopTurn, type StageName, stageNames } from '../src/loop/turn.ts';
 import type { Advanced } from '../src/loop.ts';
-import { lastTurn } from '../src/start.ts';
 import type { Store } from '../src/store/postgres.ts';
 import { servingRelease } from '../src/store/releases.ts';
 import { postgresRunStore } from '../src/store/runs.ts';
 import { withStore } from '../src/store/test-store.ts';
 import { until } from './pawl.ts';
-import { type More, outcomeOf, prepareHome, run, turnOnce } from './tiny/turn.ts';
+import { lastTurn, type More, outcomeOf, prepareHome, run, turnOnce } from './tiny/turn.ts';
 import { agent, definition } from './tiny/world.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-interrupted-'));
@@ -103,8 +102,11 @@ describe('a turn', () => {
       setMaxListeners(0, abort.signal);
       const say = atWord(stage, nth, () => abort.abort());
       await expect(start(home, { signal: abort.signal, say })).rejects.toThrow(/abort/i);
-      const turn = (await lastTurn(home.store, agent))!;
-      expect(turn).toMatchObject({ number: 1, done: stageNames.slice(0, stageNames.indexOf(stage)), endedAt: null });
+      const turn = await lastTurn(home.store);
+      // Customers come before the turn that learns from them.
+      if (stage === 'collect') expect(turn).toBeUndefined();
+      else
+        expect(turn).toMatchObject({ number: 1, done: stageNames.slice(0, stageNames.indexOf(stage)), endedAt: null });
       expect((await servingRelease(home.store, agent))!.name).toBe(`${agent}-0`);
       expect(existsSync(join(home.home, 'models', run))).toBe(stageNames.indexOf(stage) > 3);
     }
@@ -123,7 +125,7 @@ describe('a turn', () => {
       const abort = new AbortController();
       const done = (of: StageName) => void (of === stage && abort.abort());
       await expect(start(home, { signal: abort.signal, say: { progress: () => {}, done } })).rejects.toThrow(/abort/i);
-      expect((await lastTurn(home.store, agent))!.done.at(-1)).toBe(stage);
+      expect((await lastTurn(home.store))!.done.at(-1)).toBe(stage);
     }
     expect(await outcomeOf(home.store, home.home, await start(home))).toEqual(whole);
   });
@@ -194,7 +196,7 @@ describe('a turn', () => {
     });
     expect((await servingRelease(home.store, agent))!.name).toBe(`${agent}-0`);
     expect(existsSync(join(home.home, 'models'))).toBe(false);
-    expect((await lastTurn(home.store, agent))!.endedAt).not.toBeNull();
+    expect((await lastTurn(home.store))!.endedAt).not.toBeNull();
   });
 
   it('whose run was paused or stopped while nobody trained it, waits or ends just so', async () => {

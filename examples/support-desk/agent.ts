@@ -9,6 +9,10 @@ const beside = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 export default defineAgent({
   name: 'support-desk',
   environment: supportDesk,
+  // Its customers are simulated, and this agent alone may learn from such.
+  curate: { on: 'simulation' },
+  // Turns begin when the demo says so.
+  loop: { every: null, after: null },
   train: {
     base: beside('model'),
     recipe: 'auto',

@@ -13,6 +13,7 @@ import type { Config } from '../config.ts';
 import { ConflictError, NotFoundError, RequestError, StoreError } from '../errors.ts';
 import { newKey } from '../gateway/new-key.ts';
 import { revokeEverywhere, unconfirmedBy } from '../gateway/revoke.ts';
+import type { Loops } from '../loop/runner.ts';
 import { giveConsent, listConsents, readConsent, withdrawConsent } from '../store/consents.ts';
 import { createKey, listKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
@@ -46,6 +47,8 @@ export type ApiParts = {
   /** Names by which this server may be addressed besides localhost and IP addresses; `*` is any. */
   readonly hosts?: readonly string[];
   readonly evaluations?: EvaluateParts['evaluations'];
+  /** How far the stage is that an agent’s loop is at in this process. */
+  readonly progress?: Loops['progress'];
   /** Told of errors that are nobody's fault but Pawl's. */
   readonly onError?: (error: unknown) => void;
 };

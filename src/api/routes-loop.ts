@@ -2,19 +2,23 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Agent } from '../agent.ts';
 import { agentOf } from '../config.ts';
+import { weightOf } from '../deploy/rollout.ts';
 import { ConfigError, NotFoundError } from '../errors.ts';
 import { readFacts } from '../loop/facts.ts';
 import { nextStep } from '../loop/next-step.ts';
-import { pauseLoop, resumeLoop, wantTurn } from '../loop/people.ts';
-import { type LoopTurn, stageNames } from '../loop/turn.ts';
+import { pauseLoop, resumeLoop, wantTurn, windowOf } from '../loop/people.ts';
+import { stageLines } from '../loop/show.ts';
+import { type LoopTurn, stageNames, summaryOf } from '../loop/turn.ts';
 import { listLoopTurns } from '../store/loop-turns.ts';
 import type { Loop } from '../store/loops.ts';
+import { listRollouts } from '../store/rollouts.ts';
 import type { ApiParts } from './api.ts';
 import { body, createRouter, json, problem, refusals, security } from './declare.ts';
 import { agentName, limit } from './schema.ts';
 
 const moment = z.iso.datetime();
 const time = (at: number): string => new Date(at).toISOString();
+const at = (moment: string | undefined): number | undefined => (moment === undefined ? undefined : Date.parse(moment));
 const by = z
   .string()
   .min(1)
@@ -37,11 +41,19 @@ const turnSchema = z
       .object({ before: z.number(), after: z.number(), interval: z.array(z.number()), verdict: z.string() })
       .nullable()
       .openapi({ description: 'Shares of golden cases; the interval is that of the difference, 95%.' }),
+    told: z.array(z.object({ stage: z.enum(stageNames), lines: z.array(z.string()) })).openapi({
+      description: 'What each stage that is done has to say, as `pawl loop status` does.',
+    }),
+    summary: z.record(z.string(), z.unknown()).nullable().openapi({
+      description:
+        'Before, after, verdict and funnel in short; null before the end, and of a turn without a candidate.',
+    }),
     state: z.record(z.string(), z.unknown()).openapi({ description: 'What each stage left for the next.' }),
   })
   .openapi('LoopTurn');
 
-const wireTurn = ({ number, seed, done, state, startedAt, endedAt }: LoopTurn): z.output<typeof turnSchema> => {
+const wireTurn = (turn: LoopTurn): z.output<typeof turnSchema> => {
+  const { number, seed, done, state, startedAt, endedAt } = turn;
   const { evaluate, deploy, ended, begun, spent } = state;
   return {
     ...{ number, seed, done: [...done], trigger: begun?.trigger ?? null, startedAt: time(startedAt) },
@@ -49,6 +61,8 @@ const wireTurn = ({ number, seed, done, state, startedAt, endedAt }: LoopTurn): 
     ended: endedAt === null ? null : (deploy?.phase ?? ended ?? null),
     spent: spent ?? null,
     gain: evaluate === undefined ? null : { ...pick(evaluate), interval: [...evaluate.interval] },
+    told: done.map((stage) => ({ stage, lines: stageLines(stage, state) })),
+    summary: summaryOf(turn),
     state: { ...state },
   };
 };
@@ -75,6 +89,14 @@ const loopSchema = z
       description: 'New since the last turn’s window; counted up to what begins a turn.',
     }),
     turn: turnSchema.nullable().openapi({ description: 'The newest.' }),
+    progress: z
+      .object({ stage: z.enum(stageNames), share: z.number(), text: z.string() })
+      .nullable()
+      .openapi({ description: 'Of the stage under way, where it runs in this process.' }),
+    rollout: z
+      .object({ id: z.string(), phase: z.string(), share: z.number() })
+      .nullable()
+      .openapi({ description: 'The agent’s rollout that has not ended, and the share of users on its candidate.' }),
   })
   .openapi('Loop');
 const saidSchema = z
@@ -122,12 +144,16 @@ const runRoute = saying(
       .min(0)
       .max(2 ** 31 - 1)
       .optional(),
+    since: moment
+      .optional()
+      .openapi({ description: 'Learn from what began then or later; default: the last window’s end.' }),
+    until: moment.optional().openapi({ description: 'And before then; default: now.' }),
   }),
 );
 const pauseRoute = saying('/api/loop/pause', 'Begin nothing and go on with nothing; users stay where they are', said);
 const resumeRoute = saying('/api/loop/resume', 'Go on: after a pause, a failure, or with a run that was paused', said);
 
-export const loopRoutes = ({ store, config }: ApiParts) => {
+export const loopRoutes = ({ store, config, progress = () => null }: ApiParts) => {
   const known = (name: string): Agent => {
     try {
       return agentOf(config, name);
@@ -144,6 +170,7 @@ export const loopRoutes = ({ store, config }: ApiParts) => {
       const next = nextStep(turn, facts, now);
       const until = next.kind === 'wait' ? { until: next.until === null ? null : time(next.until) } : {};
       const { trajectories, scored } = facts.evidence;
+      const [open] = await listRollouts(store, { agent: agent.name, open: true, limit: 1 });
       return c.json(
         {
           agent: agent.name,
@@ -151,6 +178,8 @@ export const loopRoutes = ({ store, config }: ApiParts) => {
           paused: facts.paused && { at: time(facts.paused.at), by: facts.paused.by },
           evidence: { trajectories, scored },
           turn: turn && wireTurn(turn),
+          progress: progress(agent.name),
+          rollout: open ? { id: open.id, phase: open.phase, share: weightOf(open) } : null,
         },
         200,
       );
@@ -160,8 +189,10 @@ export const loopRoutes = ({ store, config }: ApiParts) => {
       return c.json({ turns: (await listLoopTurns(store, known(agent).name, most)).map(wireTurn) }, 200);
     })
     .openapi(runRoute, async (c) => {
-      const { agent, by: who, seed } = c.req.valid('json');
-      return c.json(wireSaid(await wantTurn(store, { agent: known(agent).name, by: who, now: Date.now(), seed })), 200);
+      const { agent, by: who, seed, since, until } = c.req.valid('json');
+      const now = Date.now();
+      const window = windowOf(at(since), at(until), now);
+      return c.json(wireSaid(await wantTurn(store, { agent: known(agent).name, by: who, now, seed, window })), 200);
     })
     .openapi(pauseRoute, async (c) => {
       const { agent, by: who } = c.req.valid('json');

@@ -2,7 +2,7 @@
 import type { Agent } from '../agent.ts';
 import { isOpen, type Rollout } from '../deploy/rollout.ts';
 import { listLoopTurns } from '../store/loop-turns.ts';
-import { type Loop, readLoop } from '../store/loops.ts';
+import { type Loop, readLoop, type Wanted } from '../store/loops.ts';
 import { countNew, countScored } from '../store/new-traffic.ts';
 import type { Store } from '../store/postgres.ts';
 import { servingRelease } from '../store/releases.ts';
@@ -19,8 +19,8 @@ import { type LoopTurn, stageNames } from './turn.ts';
 export type Known = {
   readonly turn: LoopTurn | null;
   readonly facts: Facts;
-  /** Seed that a person gave for the turn they want. */
-  readonly seed: number | undefined;
+  /** What a person asked for who wants a turn. */
+  readonly wanted: Wanted | null;
 };
 
 export async function readFacts(store: Store, agent: Agent, now: number): Promise<Known> {
@@ -43,7 +43,7 @@ export async function readFacts(store: Store, agent: Agent, now: number): Promis
     rollout: await rolloutFact(store, agent.name, underWay),
     canPractise: agent.environment !== undefined,
   };
-  return { turn, facts, seed: loop?.wanted?.seed };
+  return { turn, facts, wanted: loop?.wanted ?? null };
 }
 
 const none: Evidence = { trajectories: 0, scored: 0, firstAt: null, lookedAt: null };

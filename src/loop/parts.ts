@@ -21,18 +21,6 @@ export type LoopParts = {
     done(stage: StageName, state: LoopState): void;
   };
   readonly signal?: AbortSignal;
-  /**
-   * Whoever sends the traffic, such as a demo's simulated users, may say when a turn's window is full, and which it is.
-   * Without it the window is everything since the last one: the loop itself never sends any.
-   */
-  readonly window?: (turn: LoopTurn, signal: AbortSignal) => Promise<CollectedWindow>;
-};
-
-export type CollectedWindow = {
-  readonly since: number; // ms since epoch
-  readonly until: number;
-  /** How many conversations went well, where whoever sent them knows. */
-  readonly resolved?: number;
 };
 
 /** What one stage works with: the parts, a signal that also knows the budget, and what is left of that. */

@@ -2,7 +2,7 @@
 import { audit } from '../deploy/audit.ts';
 import { ConflictError } from '../errors.ts';
 import { listLoopTurns } from '../store/loop-turns.ts';
-import { type Loop, readLoop, saveLoop } from '../store/loops.ts';
+import { type Loop, readLoop, saveLoop, type TrafficWindow } from '../store/loops.ts';
 import type { Store } from '../store/postgres.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import { runId } from './parts.ts';
@@ -16,12 +16,25 @@ const note = (
   details: Record<string, unknown> = {},
 ) => audit(store.db, { agent, actor, event, subject: agent, details, at });
 
+/** The traffic that was asked for; undefined where neither end was given. */
+export function windowOf(since: number | undefined, until: number | undefined, now: number): TrafficWindow | undefined {
+  if (!since && !until) return undefined;
+  const window = { since: since || 0, until: until || now };
+  if (window.since < window.until) return window;
+  throw new ConflictError(
+    `A window from ${new Date(window.since).toISOString()} to ${new Date(window.until).toISOString()} holds nothing.`,
+  );
+}
+
 /**
  * A turn now, or on with the one that is under way: what failed in it is tried again. A seed belongs to a new turn; another
  * one than the turn under way has is refused and not ignored.
  */
-export async function wantTurn(store: Store, said: Said & { readonly seed?: number | undefined }): Promise<Loop> {
-  const { agent, by, now, seed } = said;
+export async function wantTurn(
+  store: Store,
+  said: Said & { readonly seed?: number | undefined; readonly window?: TrafficWindow | undefined },
+): Promise<Loop> {
+  const { agent, by, now, seed, window } = said;
   const paused = (await readLoop(store, agent))?.paused;
   if (paused)
     throw new ConflictError(
@@ -33,10 +46,15 @@ export async function wantTurn(store: Store, said: Said & { readonly seed?: numb
       throw new ConflictError(
         `Turn ${last.number} was begun with seed ${last.seed} and has not ended; leave out --seed ${seed} to go on with it.`,
       );
+    if (window !== undefined)
+      throw new ConflictError(
+        `Turn ${last.number} has not ended, and learns from its own traffic; leave out the window to go on with it.`,
+      );
     return saveLoop(store, agent, now, { resumedAt: now });
   }
-  await note(store, said, 'loop-asked', seed === undefined ? {} : { seed });
-  return saveLoop(store, agent, now, { wanted: { at: now, by, ...(seed === undefined ? {} : { seed }) } });
+  const more = { ...(seed === undefined ? {} : { seed }), ...(window === undefined ? {} : { window }) };
+  await note(store, said, 'loop-asked', more);
+  return saveLoop(store, agent, now, { wanted: { at: now, by, ...more } });
 }
 
 /** The stage under way stops where it can go on later; a rollout that is with users goes on. Twice is the same as once. */

@@ -14,6 +14,7 @@ import { loopsChannel, readLoop, saveLoop } from '../store/loops.ts';
 import type { Store } from '../store/postgres.ts';
 import { routesChannel } from '../store/rollouts.ts';
 import type { Ask, Wait } from './next-step.ts';
+import type { StageName } from './turn.ts';
 
 export type LoopsParts = {
   readonly store: Store;
@@ -33,7 +34,16 @@ const longestMs = 2 ** 31 - 1;
 
 export const lockName = (agent: string): string => `pawl loop ${agent}`;
 
-export function startLoops(parts: LoopsParts): { close(): Promise<void> } {
+/** How far the stage under way is. */
+export type Progress = { readonly stage: StageName; readonly share: number; readonly text: string };
+
+export type Loops = {
+  /** Null where nothing is under way here. */
+  progress(agent: string): Progress | null;
+  close(): Promise<void>;
+};
+
+export function startLoops(parts: LoopsParts): Loops {
   const { store, config } = parts;
   const stop = new AbortController();
   const loops = config.agents.map((agent) => startLoop(parts, agent, stop.signal));
@@ -41,6 +51,7 @@ export function startLoops(parts: LoopsParts): { close(): Promise<void> } {
     for (const loop of loops) loop.heard(channel);
   });
   return {
+    progress: (agent) => loops.find(({ name }) => name === agent)?.progress() ?? null,
     async close() {
       stop.abort(new Error('Pawl is stopping.'));
       // A stage that does not come to its safe point in time is left to the next start, as if the process had been killed.
@@ -56,6 +67,7 @@ function startLoop(parts: LoopsParts, agent: Agent, stop: AbortSignal) {
   let wake = () => {};
   let news = false;
   let said = '';
+  let progress: Progress | null = null;
   /** Of the stage under way. */
   let interrupt: AbortController | null = null;
 
@@ -74,8 +86,13 @@ function startLoop(parts: LoopsParts, agent: Agent, stop: AbortSignal) {
         signal: AbortSignal.any([stop, lost, interrupt.signal]),
         say: {
           begun: ({ number, state }) => log.info(about, `loop: turn ${number} begins: ${state.begun?.reason}`),
-          progress: () => {},
-          done: (stage, state) => log.info({ ...about, spent: state.spent }, `loop: ${stage} is done`),
+          progress: (stage, share, text) => {
+            progress = { stage, share, text };
+          },
+          done: (stage, state) => {
+            progress = null;
+            log.info({ ...about, spent: state.spent }, `loop: ${stage} is done`);
+          },
         },
       });
       return next;
@@ -84,6 +101,7 @@ function startLoop(parts: LoopsParts, agent: Agent, stop: AbortSignal) {
       return { kind: 'wait', until: Date.now(), reason: 'Paused.' };
     } finally {
       interrupt = null;
+      progress = null;
     }
   };
 
@@ -129,6 +147,8 @@ function startLoop(parts: LoopsParts, agent: Agent, stop: AbortSignal) {
   stop.addEventListener('abort', () => wake(), { once: true });
 
   return {
+    name: agent.name,
+    progress: () => progress,
     ended: run(),
     heard(channel: string) {
       news = true;

@@ -1,6 +1,7 @@
 /** The record of one turn of the loop: what each stage left for the next, and how it ended. */
 import type { Users } from '../deploy/users.ts';
 import type { Verdict } from '../evaluate/verdict.ts';
+import type { TrafficWindow } from '../store/loops.ts';
 import type { Spent } from '../train/stop.ts';
 
 export const stageNames = ['collect', 'score', 'curate', 'train', 'evaluate', 'deploy'] as const;
@@ -15,7 +16,12 @@ export type LoopState = {
   /** Release that served when the turn began, and the checkpoint training starts from. */
   readonly baseline?: { readonly release: string; readonly checkpoint: string };
   /** What began the turn, and why. */
-  readonly begun?: { readonly trigger: 'schedule' | 'evidence' | 'person'; readonly reason: string };
+  readonly begun?: {
+    readonly trigger: 'schedule' | 'evidence' | 'person';
+    readonly reason: string;
+    /** The traffic that a person asked for. */
+    readonly window?: TrafficWindow;
+  };
   readonly collect?: {
     /** Window of the traffic that counts, ms since epoch. */
     readonly since: number;

@@ -4,7 +4,14 @@ import { type Store, storeError } from './postgres.ts';
 /** Runners listen to it; triggers announce what people say. */
 export const loopsChannel = 'pawl_loops';
 
-export type Wanted = { readonly at: number; readonly by: string; readonly seed?: number };
+/** Traffic to learn from: what began at `since` or later, and before `until`; ms since epoch. */
+export type TrafficWindow = { readonly since: number; readonly until: number };
+export type Wanted = {
+  readonly at: number;
+  readonly by: string;
+  readonly seed?: number;
+  readonly window?: TrafficWindow;
+};
 
 export type Loop = {
   readonly agent: string;

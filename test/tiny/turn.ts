@@ -11,6 +11,7 @@ import { resumeLoop, wantTurn } from '../../src/loop/people.ts';
 import { type LoopTurn, summaryOf } from '../../src/loop/turn.ts';
 import { type Advanced, advance } from '../../src/loop.ts';
 import { listDatasets } from '../../src/store/datasets.ts';
+import { listLoopTurns } from '../../src/store/loop-turns.ts';
 import type { Store } from '../../src/store/postgres.ts';
 import { servingRelease } from '../../src/store/releases.ts';
 import { postgresRunStore } from '../../src/store/runs.ts';
@@ -47,24 +48,35 @@ export type More = Partial<Pick<LoopParts, 'signal' | 'say'>> & {
   readonly agent?: Partial<Agent>;
 };
 
+export const lastTurn = async (store: Store): Promise<LoopTurn | undefined> =>
+  (await listLoopTurns(store, agent, 1))[0];
+
+/** Customers before the turn that learns from them; their window. */
+async function visited(store: Store, say: LoopParts['say'], signal: AbortSignal | undefined) {
+  const since = Date.now();
+  const onVisit = (done: number) => say.progress('collect', done / conversations, `${done}`);
+  const prefix = `turn-1-${since.toString(36)}`;
+  await sendCustomers(store, { prefix, seed: 7, count: conversations, onVisit, ...(signal ? { signal } : {}) });
+  return { since, until: Date.now() + 1 };
+}
+
 /** Starts the turn, or goes on with it, until it ends or waits; customers come while users try the candidate. */
 export async function turnOnce(store: Store, home: string, engine: Engine, more: More = {}): Promise<Advanced> {
   await ensureLoaded(engine, `${agent}-0`, join(home, 'base'));
   const { resume, agent: changed, ...given } = more;
   const said = { agent, by: 'kim', now: Date.now() };
   if (resume) await resumeLoop(store, said);
-  await wantTurn(store, { ...said, seed: 7 });
   const say = given.say ?? { progress: () => {}, done: () => {} };
+  const last = await lastTurn(store);
+  const isUnderWay = last !== undefined && last.endedAt === null;
+  await wantTurn(store, {
+    ...said,
+    seed: 7,
+    ...(isUnderWay ? {} : { window: await visited(store, say, given.signal) }),
+  });
   const parts: LoopParts = {
     ...{ store, home, agent: agentIn(home, changed), gatewayUrl: null, recorded: async () => {}, ...given, say },
     engine: async () => engine,
-    window: async ({ number, seed }, signal) => {
-      const since = Date.now();
-      const onVisit = (done: number) => say.progress('collect', done / conversations, `${done}`);
-      const prefix = `turn-${number}-${since.toString(36)}`;
-      await sendCustomers(store, { prefix, seed, count: conversations, signal, onVisit });
-      return { since, until: Date.now() + 1 };
-    },
   };
   for (let n = 0; ; n++) {
     const advanced = await advance(parts, { once: true });

@@ -6,7 +6,6 @@
 import { z } from 'zod';
 import { agentSchema } from '../../src/agent.ts';
 import { type Environment, makeTasks } from '../../src/simulate/environment.ts';
-import type { Visits } from '../../src/start.ts';
 import { giveConsent } from '../../src/store/consents.ts';
 import { entry } from '../../src/store/fixtures.ts';
 import type { Store } from '../../src/store/postgres.ts';
@@ -58,6 +57,14 @@ export const definition = agentSchema.parse({
 });
 
 export const golden = () => makeTasks(environment, 'golden', 40, 1);
+
+type Visits = {
+  readonly prefix: string;
+  readonly seed: number;
+  readonly count: number;
+  readonly signal?: AbortSignal;
+  readonly onVisit?: (done: number) => void;
+};
 
 /** Customers whose conversations are written down at once. Those of an open rollout meet both releases. */
 export async function sendCustomers(store: Store, { prefix, seed, count, signal, onVisit }: Visits) {
