@@ -10,7 +10,7 @@ import type { Turn } from '../collect/turn.ts';
 import { addDays, dayOf } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
 import { joinWindowDays } from './record.ts';
-import { signalOf } from './signals.ts';
+import { signalFacts, signalOf } from './signals.ts';
 import type { Day, SignalsTable } from './tables.ts';
 import { trajectoryOf } from './trajectories.ts';
 import { turnSizes } from './turn-sizes.ts';
@@ -215,20 +215,8 @@ export const readSignalsOf = async (
     const rows = await store.db
       .selectFrom('signals')
       // What was said is not needed to score, and there may be much of it.
-      .select([
-        'agent',
-        'identity',
-        'id',
-        'target_kind',
-        'target_id',
-        'kind',
-        'name',
-        'value',
-        'unit',
-        'user_id',
-        'key_id',
-      ])
-      .select(['at', 'received_at', sql<null>`null`.as('comment'), sql<null>`null`.as('correction')])
+      .select(signalFacts)
+      .select([sql<null>`null`.as('comment'), sql<null>`null`.as('correction')])
       .where('agent', '=', agent)
       .where((where) =>
         where.or([
