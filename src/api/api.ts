@@ -26,6 +26,7 @@ import { curateRoutes } from './routes-curate.ts';
 import { deployRoutes } from './routes-deploy.ts';
 import { type EvaluateParts, evaluateRoutes } from './routes-evaluate.ts';
 import { exploreRoutes } from './routes-explore.ts';
+import { loopRoutes } from './routes-loop.ts';
 import { scoreRoutes } from './routes-score.ts';
 import { trainRoutes } from './routes-train.ts';
 import * as shape from './schema.ts';
@@ -285,6 +286,7 @@ function routesOf(parts: ApiParts) {
     .route('/', trainRoutes(parts))
     .route('/', evaluateRoutes(parts))
     .route('/', deployRoutes(parts))
+    .route('/', loopRoutes(parts))
     .route('/', exploreRoutes(parts));
 }
 

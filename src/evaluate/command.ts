@@ -67,7 +67,7 @@ function unsolvedLines({ tasks }: Report, terminal: { readonly columns: number; 
   const unsolved = tasks.flatMap(({ id, candidate, reasons }) =>
     candidate === 1 || reasons === undefined || reasons.candidate.length === 0
       ? []
-      : [[id, candidate === null ? 'unmeasured' : percent(candidate), reasons.candidate.join(' ')]],
+      : [[id, candidate === null ? 'unmeasured' : percent(candidate), reasons.candidate.join('; ')]],
   );
   if (unsolved.length === 0) return [];
   const columns: Column[] = [
