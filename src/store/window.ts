@@ -228,7 +228,7 @@ export const readSignalsOf = async (
       .orderBy('at')
       .orderBy('identity')
       .execute();
-    return deal(placed, turnIds, attached, rows);
+    return byConversation(placed, turnIds, attached, rows);
   } catch (error) {
     throw storeError(error, 'Reading signals');
   }
@@ -236,7 +236,8 @@ export const readSignalsOf = async (
 
 type Attached = { readonly key: string; readonly target_kind: 'trajectory' | 'turn'; readonly target_id: string };
 
-function deal(
+/** Each signal to all the conversations it is about. */
+function byConversation(
   placed: readonly Placed[],
   turnIds: ReadonlyMap<string, readonly string[]>,
   attached: readonly Attached[],
@@ -252,8 +253,8 @@ function deal(
   }
   for (const { key, target_kind: kind, target_id: id } of attached)
     for (const one of about.get(`${kind} ${id}`) ?? []) point(`key ${key}`, one);
-  const dealt = new Map<string, Signal[]>(placed.map((one) => [placedKey(one), []]));
+  const found = new Map<string, Signal[]>(placed.map((one) => [placedKey(one), []]));
   for (const row of rows)
-    for (const key of about.get(`${row.target_kind} ${row.target_id}`) ?? []) dealt.get(key)!.push(signalOf(row));
-  return dealt;
+    for (const key of about.get(`${row.target_kind} ${row.target_id}`) ?? []) found.get(key)!.push(signalOf(row));
+  return found;
 }
