@@ -28,7 +28,7 @@ const upstream: Readonly<Record<string, readonly string[]>> = {
 /** Files directly in src/ that stages may import; the others put stages together. */
 const forStages = [
   ...['agent.ts', 'command.ts', 'config.ts', 'errors.ts', 'terminal.ts', 'version.ts'],
-  ...['typescript.js', 'user-module.ts'],
+  ...['durable.ts', 'typescript.js', 'user-module.ts'],
 ];
 /** Where a process begins: nothing imports these but each other. */
 const beginnings = ['main.ts', 'commands.ts'];
@@ -41,7 +41,9 @@ export type Import = {
   readonly isDynamic: boolean;
 };
 
-const folderOf = (file: string): string => (file.includes('/') ? file.slice(0, file.indexOf('/')) : '');
+/** The loop is a page, src/loop.ts, and what turns it. */
+const folderOf = (file: string): string =>
+  file === 'loop.ts' ? 'loop' : file.includes('/') ? file.slice(0, file.indexOf('/')) : '';
 
 /** Why the import is not allowed; null: it is. */
 export function problemOf({ from, to, isType }: Import): string | null {

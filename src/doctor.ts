@@ -80,8 +80,8 @@ function checkPackages(): Check {
 }
 
 /** The nearest folder that exists, for a home that is yet to be made. */
-const standing = (path: string): string =>
-  existsSync(path) || dirname(path) === path ? path : standing(dirname(path));
+const nearestFolder = (path: string): string =>
+  existsSync(path) || dirname(path) === path ? path : nearestFolder(dirname(path));
 
 export function judgeDisk(free: number, journalBytes: number): Check {
   const name = 'disk';
@@ -98,7 +98,7 @@ export function judgeDisk(free: number, journalBytes: number): Check {
 }
 
 async function checkHome(config: Config): Promise<Check[]> {
-  const folder = standing(config.home);
+  const folder = nearestFolder(config.home);
   const exists = folder === config.home;
   try {
     await access(folder, constants.W_OK | constants.X_OK);

@@ -9,7 +9,7 @@ import { exportLines } from '../curate/export-run.ts';
 import { readLines } from '../curate/files.ts';
 import { NothingKept } from '../curate/nothing-kept.ts';
 import { curateWindow, previewWindow } from '../curate/run.ts';
-import { RequestError } from '../errors.ts';
+import { NotFoundError, RequestError } from '../errors.ts';
 import { scoreWindow } from '../score/run.ts';
 import { listDatasets, readDataset } from '../store/datasets.ts';
 import type { Store } from '../store/postgres.ts';
@@ -103,7 +103,7 @@ export const curateRoutes = ({ store, config }: CurateParts) => {
   const once = oneAtATime('Curating');
   const need = async (which: string): Promise<Dataset> => {
     const found = await readDataset(store, { id: which });
-    if (found === null) throw new RequestError(404, 'not_found', `There is no dataset ${which}.`);
+    if (found === null) throw new NotFoundError(`There is no dataset ${which}.`);
     return found;
   };
   return createRouter()

@@ -5,7 +5,7 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Config } from '../config.ts';
 import { pairSources } from '../curate/pair.ts';
-import { RequestError } from '../errors.ts';
+import { NotFoundError } from '../errors.ts';
 import type { Store } from '../store/postgres.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import { adviseStored } from '../train/advise-stored.ts';
@@ -156,7 +156,7 @@ export const trainRoutes = ({ store, config }: TrainParts) => {
   const runs = postgresRunStore(store);
   const need = async (id: string): Promise<RunRecord> => {
     const run = await runs.get(id);
-    if (run === null) throw new RequestError(404, 'not_found', `There is no run ${id}.`);
+    if (run === null) throw new NotFoundError(`There is no run ${id}.`);
     return run;
   };
   const ask = async (id: string, request: 'pause' | 'stop') => {

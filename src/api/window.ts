@@ -1,6 +1,6 @@
 /** A window of an agent's traffic as a request names it, and one piece of work of each agent at a time. */
 import { agentOf, type Config } from '../config.ts';
-import { ConfigError, RequestError } from '../errors.ts';
+import { ConfigError, NotFoundError, RequestError } from '../errors.ts';
 import { agentName, moment } from './schema.ts';
 
 const week = 7 * 86_400_000;
@@ -28,7 +28,7 @@ export function knownAgent(config: Pick<Config, 'agents'>, name: string | undefi
   try {
     return agentOf(config, name);
   } catch (error) {
-    if (error instanceof ConfigError) throw new RequestError(404, 'not_found', error.message);
+    if (error instanceof ConfigError) throw new NotFoundError(error.message);
     throw error;
   }
 }

@@ -6,8 +6,9 @@
  */
 import { lstat, open, readFile, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { syncFolder } from '../durable.ts';
 import { beginsRecord } from './journal-record.ts';
-import { HIGHEST_SEGMENT, openSegment, type SegmentFile, syncFolder } from './segments.ts';
+import { HIGHEST_SEGMENT, openSegment, type SegmentFile } from './segments.ts';
 
 export type Position = { readonly segment: number; readonly offset: number };
 export type Cursor = Position & { readonly id: string | null };

@@ -15,9 +15,10 @@ import { closeSync, fdatasync, ftruncateSync, openSync, writeSync } from 'node:f
 import { chmod, mkdir, unlink } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { syncFolder } from '../durable.ts';
 import { type Position, seenSegment } from './cursor.ts';
 import { encodeName, encodeRecord, HEADER, NAME_BYTES } from './journal-record.ts';
-import { findSegments, type SegmentFile, segmentPath, syncFolder } from './segments.ts';
+import { findSegments, type SegmentFile, segmentPath } from './segments.ts';
 
 export type Appended =
   /** `payload`: the bytes that are on disk now. */

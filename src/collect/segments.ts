@@ -75,14 +75,3 @@ async function inspect(folder: string, segment: number): Promise<SegmentFile | s
 /** Follows no link and waits for no pipe. */
 export const openSegment = (folder: string, segment: number): Promise<FileHandle> =>
   open(segmentPath(folder, segment), constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
-
-/** Makes a created or renamed name durable. Some platforms cannot open a folder; there it is done by the rename. */
-export async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === 'win32') return;
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}

@@ -25,7 +25,7 @@
 import { hash } from 'node:crypto';
 import { createRecent } from './recent.ts';
 import type { Choice } from './turn.ts';
-import { isObject, parseUntrusted } from './untrusted.ts';
+import { isObject, parseUntrusted, withSortedKeys } from './untrusted.ts';
 
 /** One stored answer's end, as read back from the database, the journal or the thread that was there before (known-threads.ts). */
 export type ThreadPoint = { readonly threadKey: string; readonly trajectory: string; readonly at: number };
@@ -240,14 +240,5 @@ function normaliseCall(call: unknown): unknown {
   const made = isObject(call.function) ? call.function : isObject(call.custom) ? call.custom : {};
   const given = made.arguments ?? made.input ?? '';
   const parsed = typeof given === 'string' ? parseUntrusted(given) : given;
-  return [call.id ?? null, made.name ?? null, parsed === undefined ? given : sorted(parsed)];
-}
-
-/** Keys in one order, so that {a, b} and {b, a} are the same arguments. */
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (!isObject(value)) return value;
-  return Object.keys(value)
-    .sort()
-    .map((key) => [key, sorted(value[key])]);
+  return [call.id ?? null, made.name ?? null, parsed === undefined ? given : withSortedKeys(parsed)];
 }

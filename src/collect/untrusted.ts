@@ -15,6 +15,15 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Keys in one order, so that {a, b} and {b, a} are the same value. */
+export function withSortedKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withSortedKeys);
+  if (!isObject(value)) return value;
+  return Object.keys(value)
+    .sort()
+    .map((key) => [key, withSortedKeys(value[key])]);
+}
+
 /** Parses text; undefined when it is not JSON, or more intricate than anybody needs. */
 export function parseUntrusted(text: string): unknown {
   if (text.length >= FEW_BYTES && isTooIntricate(Buffer.from(text))) return undefined;

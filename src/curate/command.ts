@@ -3,7 +3,7 @@ import { Command, Option } from 'commander';
 import { clock } from '../collect/timeline-print.ts';
 import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
-import { RequestError } from '../errors.ts';
+import { NotFoundError } from '../errors.ts';
 import { scoreWindow } from '../score/run.ts';
 import { listDatasets, readDataset } from '../store/datasets.ts';
 import type { Store } from '../store/postgres.ts';
@@ -167,8 +167,7 @@ const list = withConfigOption(new Command('list'))
 
 async function needDataset(store: Store, id: string): Promise<Dataset> {
   const dataset = await readDataset(store, { id });
-  if (dataset === null)
-    throw new RequestError(404, 'not_found', `There is no dataset ${id}. \`pawl datasets list\` shows them.`);
+  if (dataset === null) throw new NotFoundError(`There is no dataset ${id}. \`pawl datasets list\` shows them.`);
   return dataset;
 }
 

@@ -9,6 +9,7 @@ import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { z } from 'zod';
+import { isAlive, syncFolder } from '../durable.ts';
 import type { Dataset } from './dataset.ts';
 import { type PairRow, pair as pairSchema } from './pair.ts';
 import { type Row, row as rowSchema } from './row.ts';
@@ -94,13 +95,6 @@ async function writeAll(file: FileHandle, bytes: Buffer, position: number): Prom
     at += (await file.write(bytes, at, bytes.length - at, position + at)).bytesWritten;
 }
 
-/** Not every system lets a folder be flushed; where it does not, the rename is as durable as it can be. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r').catch(() => null);
-  await handle?.sync().catch(() => {});
-  await handle?.close();
-}
-
 /** Drafts of processes that were killed. Younger ones may still be written. */
 async function dropStale(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
@@ -109,15 +103,6 @@ async function dropStale(folder: string): Promise<void> {
     const found = await stat(path).catch(() => null);
     const owner = Number(name.split('-')[1]);
     if (found && (Date.now() - found.mtimeMs > staleMs || !isAlive(owner))) await rm(path, { force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 

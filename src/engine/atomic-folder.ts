@@ -9,6 +9,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { isAlive, syncFolder } from '../durable.ts';
 import { EngineError } from '../errors.ts';
 
 const asideOf = (folder: string, what: string) => join(dirname(folder), `.${basename(folder)}.${what}`);
@@ -137,25 +138,5 @@ async function removeAbandoned(folder: string): Promise<void> {
     const pid = Number(name.slice(prefix.length).split('-')[0]);
     // Writers of this process take turns, so a leftover with our number is from an earlier process that had it.
     if (pid === process.pid || !isAlive(pid)) await rm(join(dirname(folder), name), { recursive: true, force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  if (!Number.isSafeInteger(pid) || pid < 1) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  if (process.platform === 'win32') return; // a folder cannot be opened there; its journal orders renames
-  const handle = await open(path, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }

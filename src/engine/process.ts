@@ -141,7 +141,7 @@ export async function startEngine(options: StartOptions = {}): Promise<EnginePro
       if (options.threads !== undefined) args.push('--threads', String(options.threads));
       if (options.memory !== undefined) args.push('--memory', String(options.memory));
       const started = Date.now();
-      const process_ = spawn(process.execPath, args, {
+      const launched = spawn(process.execPath, args, {
         stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
         env: {
           ...process.env,
@@ -149,15 +149,15 @@ export async function startEngine(options: StartOptions = {}): Promise<EnginePro
           ...(first ? {} : { PAWL_ENGINE_RESTART: '1' }),
         },
       });
-      child = process_;
-      for (const stream of [process_.stdout, process_.stderr]) {
+      child = launched;
+      for (const stream of [launched.stdout, launched.stderr]) {
         stream?.setEncoding('utf8').on('data', (text: string) => {
           for (const line of text.split('\n')) if (line.trim() !== '') log(line);
         });
       }
       let failure = 'it ended before it was ready';
       let isReady = false;
-      process_.on('message', (notice: Notice) => {
+      launched.on('message', (notice: Notice) => {
         if (notice.kind === 'models') {
           if (isReady) loaded = notice.loaded; // while it loads, its list is not complete yet
         } else if (notice.kind === 'failed') failure = notice.message;
@@ -168,10 +168,10 @@ export async function startEngine(options: StartOptions = {}): Promise<EnginePro
           done();
         }
       });
-      process_.once('error', (error) => {
+      launched.once('error', (error) => {
         failure = error.message;
       });
-      process_.once('close', (code, signal) => {
+      launched.once('close', (code, signal) => {
         child = undefined;
         const how = signal ? `by ${signal}` : `with code ${code}`;
         if (first && !isReady) {

@@ -181,21 +181,21 @@ class Forwarding implements Outcome {
 
 /** One upstream call of a Forwarding, as undici reports it. */
 class Attempt implements Dispatcher.DispatchHandler {
-  readonly of: Forwarding;
+  readonly forwarding: Forwarding;
   readonly target: Target;
   /** Set while an error answer is being read that may still be retried or must be put into shape. */
   held: Held | null = null;
   started = false;
   length = -1;
 
-  constructor(of: Forwarding, target: Target) {
-    this.of = of;
+  constructor(forwarding: Forwarding, target: Target) {
+    this.forwarding = forwarding;
     this.target = target;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.of.controller = controller;
-    if (this.of.finished) controller.abort(new Error('the caller went away'));
+    this.forwarding.controller = controller;
+    if (this.forwarding.finished) controller.abort(new Error('the caller went away'));
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
@@ -204,51 +204,51 @@ class Attempt implements Dispatcher.DispatchHandler {
       this.held = { status, headers, chunks: [], bytes: 0 };
       return;
     }
-    const { of } = this;
+    const { forwarding } = this;
     this.started = true;
-    of.httpStatus = status;
-    of.stream = one(headers['content-type'])?.startsWith('text/event-stream') ?? false;
-    of.coding = codingOf(one(headers['content-encoding'])) ?? null;
+    forwarding.httpStatus = status;
+    forwarding.stream = one(headers['content-type'])?.startsWith('text/event-stream') ?? false;
+    forwarding.coding = codingOf(one(headers['content-encoding'])) ?? null;
     this.length = Number(one(headers['content-length']) ?? -1);
-    of.response.writeHead(status, returnedHeaders(headers, this.target.answerHeaders));
-    if (of.stream) of.response.flushHeaders();
+    forwarding.response.writeHead(status, returnedHeaders(headers, this.target.answerHeaders));
+    if (forwarding.stream) forwarding.response.flushHeaders();
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
-    const { of, held } = this;
+    const { forwarding, held } = this;
     if (held) {
-      if (held.bytes < errorBytes && of.call.claim.keep(chunk.length)) held.chunks.push(chunk);
+      if (held.bytes < errorBytes && forwarding.call.claim.keep(chunk.length)) held.chunks.push(chunk);
       held.bytes += chunk.length;
       return;
     }
-    of.firstByteAt ??= performance.now();
-    of.keep(chunk);
+    forwarding.firstByteAt ??= performance.now();
+    forwarding.keep(chunk);
     if (chunk.length === this.length) {
-      of.response.end(chunk); // the whole answer in one piece: one write for head and body
+      forwarding.response.end(chunk); // the whole answer in one piece: one write for head and body
       return;
     }
-    of.lastButOne = chunk.length > 1 ? chunk[chunk.length - 2]! : of.lastByte;
-    of.lastByte = chunk[chunk.length - 1]!;
-    passOn(of.response, chunk, of.controller);
+    forwarding.lastButOne = chunk.length > 1 ? chunk[chunk.length - 2]! : forwarding.lastByte;
+    forwarding.lastByte = chunk[chunk.length - 1]!;
+    passOn(forwarding.response, chunk, forwarding.controller);
   }
 
   onResponseEnd(): void {
-    const { of } = this;
-    of.controller = null;
-    if (of.finished) return;
+    const { forwarding } = this;
+    forwarding.controller = null;
+    if (forwarding.finished) return;
     if (this.held) {
       this.endHeld(this.held);
       return;
     }
-    of.response.end();
-    of.finish('ok', null);
+    forwarding.response.end();
+    forwarding.finish('ok', null);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    const { of, target } = this;
-    const { response } = of;
-    of.controller = null;
-    if (of.finished) return;
+    const { forwarding, target } = this;
+    const { response } = forwarding;
+    forwarding.controller = null;
+    if (forwarding.finished) return;
     const reason = `Upstream ${target.upstream}: ${describeFailure(error)}`;
     if (this.held) {
       this.endHeld(this.held); // the error answer itself broke off; what came of it is enough
@@ -256,33 +256,35 @@ class Attempt implements Dispatcher.DispatchHandler {
     }
     if (!this.started) {
       const silent = isTimeout(error);
-      of.failed({ kind: silent ? 'silence' : 'connection' }, reason, () => {
+      forwarding.failed({ kind: silent ? 'silence' : 'connection' }, reason, () => {
         const status = silent ? 504 : 502;
         const code = silent ? 'upstream_timeout' : 'upstream_unreachable';
-        of.say(status, code, reason);
+        forwarding.say(status, code, reason);
         return { status, error: reason };
       });
       return;
     }
     // Bytes are out. A stream that stopped between events can still end with a clean error event; anything else
     // must look broken to the caller, because it is.
-    const isBetween = of.firstByteAt === null || (of.lastByte === 0x0a && of.lastButOne === 0x0a);
-    if (of.stream && of.coding === null && isBetween) response.end(of.call.errors.event(502, 'upstream_error', reason));
+    const isBetween =
+      forwarding.firstByteAt === null || (forwarding.lastByte === 0x0a && forwarding.lastButOne === 0x0a);
+    if (forwarding.stream && forwarding.coding === null && isBetween)
+      response.end(forwarding.call.errors.event(502, 'upstream_error', reason));
     else response.destroy();
-    of.finish('truncated', reason);
+    forwarding.finish('truncated', reason);
   }
 
   endHeld({ status, headers, chunks }: Held): void {
-    const { of, target } = this;
-    const { response } = of;
+    const { forwarding, target } = this;
+    const { response } = forwarding;
     const answered = `Upstream ${target.upstream} answered ${status}`;
     const coding = codingOf(one(headers['content-encoding'])) ?? null;
     const whole = Buffer.concat(chunks);
     const bytes = coding === null ? whole : expandShort(whole, coding, errorBytes);
     const text = bytes.toString('utf8');
     const pass = () => {
-      of.keep(bytes);
-      of.firstByteAt = performance.now();
+      forwarding.keep(bytes);
+      forwarding.firstByteAt = performance.now();
       if (isErrorBody(text)) {
         const out = returnedHeaders(headers, target.answerHeaders);
         delete out['content-encoding'];
@@ -291,16 +293,16 @@ class Attempt implements Dispatcher.DispatchHandler {
         response.end(bytes);
       } else {
         const message = `${answered}${text.trim() === '' ? '' : `: ${text.trim().slice(0, 300)}`}`;
-        of.say(status, 'upstream_error', message);
+        forwarding.say(status, 'upstream_error', message);
       }
       return { status, error: text || `status ${status}` }; // make-turn.ts redacts it, then cuts it
     };
     if (isRetryable(status) || target.replaceable)
-      of.failed({ kind: 'status', status, retryAfter: one(headers['retry-after']) }, answered, pass);
+      forwarding.failed({ kind: 'status', status, retryAfter: one(headers['retry-after']) }, answered, pass);
     else {
-      of.httpStatus = status;
+      forwarding.httpStatus = status;
       const { error } = pass();
-      of.finish('error', error);
+      forwarding.finish('error', error);
     }
   }
 }

@@ -12,7 +12,7 @@
 
 import { chatMessages } from '../collect/chat-form.ts';
 import type { Turn } from '../collect/turn.ts';
-import { isObject, type JsonObject, parseUntrusted } from '../collect/untrusted.ts';
+import { isObject, type JsonObject, parseUntrusted, withSortedKeys } from '../collect/untrusted.ts';
 import { misfitIfKnown } from './json-schema.ts';
 import { type ComputingScorer, inOrder, mean, unmeasured } from './scorer.ts';
 
@@ -78,16 +78,6 @@ const isError = (result: string): boolean => {
   return /^\s*error\b/i.test(result);
 };
 
-/** Keys in one order, so that {a, b} and {b, a} are the same arguments. */
-const canonical = (value: unknown): unknown =>
-  Array.isArray(value)
-    ? value.map(canonical)
-    : isObject(value)
-      ? Object.keys(value)
-          .sort()
-          .map((key) => [key, canonical(value[key])])
-      : value;
-
 type Judged = { readonly worth: number; readonly fault: string | null };
 
 function judge(
@@ -102,7 +92,7 @@ function judge(
   if (!isObject(given)) return { worth: 0, fault: 'with arguments that are no JSON object' };
   if (misfitIfKnown(given, tools?.get(call.name)) !== null)
     return { worth: 0, fault: 'with arguments that do not fit' };
-  const key = JSON.stringify([call.name, canonical(given)]);
+  const key = JSON.stringify([call.name, withSortedKeys(given)]);
   const before = seen.get(key);
   const repeated = before !== undefined && (result === null || before.has(null) || before.has(result));
   seen.set(key, (before ?? new Set()).add(result));

@@ -7,6 +7,12 @@ import type { Signal } from '../collect/signal.ts';
 import { type Store, storeError } from './postgres.ts';
 import type { SignalsTable } from './tables.ts';
 
+/** Every column but those whose size others choose. */
+export const signalFacts = [
+  ...(['agent', 'identity', 'id', 'target_kind', 'target_id', 'kind', 'name', 'value', 'unit'] as const),
+  ...(['user_id', 'key_id', 'at', 'received_at'] as const),
+] as const;
+
 export const signalOf = (row: Selectable<SignalsTable>): Signal => ({
   id: row.id,
   identity: row.identity,
@@ -78,20 +84,8 @@ export const listSignals = async (store: Store, { agent, trajectory, turns, maxB
       sql<string | null>`case when so_far <= ${maxBytes} then ${sql.ref(column)} end`.as(column);
     const rows = await store.db
       .selectFrom(about.as('about'))
-      .select([
-        'agent',
-        'identity',
-        'id',
-        'target_kind',
-        'target_id',
-        'kind',
-        'name',
-        'value',
-        'unit',
-        'user_id',
-        'key_id',
-      ])
-      .select(['at', 'received_at', 'so_far', fits('comment'), fits('correction')])
+      .select(signalFacts)
+      .select(['so_far', fits('comment'), fits('correction')])
       .orderBy('at')
       .orderBy('identity')
       .execute();

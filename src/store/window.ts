@@ -10,7 +10,7 @@ import type { Turn } from '../collect/turn.ts';
 import { addDays, dayOf } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
 import { joinWindowDays } from './record.ts';
-import { signalOf } from './signals.ts';
+import { signalFacts, signalOf } from './signals.ts';
 import type { Day, SignalsTable } from './tables.ts';
 import { trajectoryOf } from './trajectories.ts';
 import { turnSizes } from './turn-sizes.ts';
@@ -215,20 +215,8 @@ export const readSignalsOf = async (
     const rows = await store.db
       .selectFrom('signals')
       // What was said is not needed to score, and there may be much of it.
-      .select([
-        'agent',
-        'identity',
-        'id',
-        'target_kind',
-        'target_id',
-        'kind',
-        'name',
-        'value',
-        'unit',
-        'user_id',
-        'key_id',
-      ])
-      .select(['at', 'received_at', sql<null>`null`.as('comment'), sql<null>`null`.as('correction')])
+      .select(signalFacts)
+      .select([sql<null>`null`.as('comment'), sql<null>`null`.as('correction')])
       .where('agent', '=', agent)
       .where((where) =>
         where.or([
@@ -240,7 +228,7 @@ export const readSignalsOf = async (
       .orderBy('at')
       .orderBy('identity')
       .execute();
-    return deal(placed, turnIds, attached, rows);
+    return byConversation(placed, turnIds, attached, rows);
   } catch (error) {
     throw storeError(error, 'Reading signals');
   }
@@ -248,7 +236,8 @@ export const readSignalsOf = async (
 
 type Attached = { readonly key: string; readonly target_kind: 'trajectory' | 'turn'; readonly target_id: string };
 
-function deal(
+/** Each signal to all the conversations it is about. */
+function byConversation(
   placed: readonly Placed[],
   turnIds: ReadonlyMap<string, readonly string[]>,
   attached: readonly Attached[],
@@ -264,8 +253,8 @@ function deal(
   }
   for (const { key, target_kind: kind, target_id: id } of attached)
     for (const one of about.get(`${kind} ${id}`) ?? []) point(`key ${key}`, one);
-  const dealt = new Map<string, Signal[]>(placed.map((one) => [placedKey(one), []]));
+  const found = new Map<string, Signal[]>(placed.map((one) => [placedKey(one), []]));
   for (const row of rows)
-    for (const key of about.get(`${row.target_kind} ${row.target_id}`) ?? []) dealt.get(key)!.push(signalOf(row));
-  return dealt;
+    for (const key of about.get(`${row.target_kind} ${row.target_id}`) ?? []) found.get(key)!.push(signalOf(row));
+  return found;
 }
