@@ -192,7 +192,7 @@ describe.each([
     expect(report.overall!.candidate).toBeLessThanOrEqual(most);
     // It does what it was taught: complaints belong to the care team, and nothing else does.
     if (name === 'escalator') expect(report.types.complaint!.candidate).toBeGreaterThan(0.9);
-    const start = { id, agent, candidate, report, actor: 'ann' };
+    const start = { id, agent, candidate, report, origin: 'simulation', actor: 'ann' } as const;
     await expect(startRollout(serving.store, start, Date.now())).rejects.toThrow('ended with fail');
     expect(await readRollout(serving.store, id)).toBeNull();
   }, 600_000);
@@ -200,7 +200,8 @@ describe.each([
   it('is taken back by the canary when it is forced past that, and only its own users ever meet it', async () => {
     const { store } = serving;
     const settings = { steps: [share, 1], holdSeconds: 0, minTurns: 20, minUnits: 20, latencyRatio: 100 };
-    const start = { id, agent, candidate, report, settings, forced: 'To see it taken back.', actor: 'ann' };
+    const forced = 'To see it taken back.';
+    const start = { id, agent, candidate, report, settings, forced, origin: 'simulation', actor: 'ann' } as const;
     let rollout = await startRollout(store, start, Date.now());
     for (let i = 0; isOpen(rollout); i++) {
       await wave(`${name}-under-way-${i}-`, 100 + i);

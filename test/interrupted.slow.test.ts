@@ -7,14 +7,14 @@ import { createHash } from 'node:crypto';
 import { once, setMaxListeners } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../src/engine/engine.ts';
 import { createOnnxEngine } from '../src/engine/onnx/engine.ts';
 import type { Summary } from '../src/loop/turn.ts';
 import { openStore, type Store } from '../src/store/postgres.ts';
 import { withStore } from '../src/store/test-store.ts';
-import { startLoop } from './loop-process.ts';
+import { demoConfig, startLoop } from './loop-process.ts';
 import { until } from './pawl.ts';
 import { lastTurn, outcomeOf, prepareHome, turnOnce } from './tiny/turn.ts';
 
@@ -123,13 +123,9 @@ describe('the demo', () => {
       .digest('hex');
 
   it('stopped by Ctrl-C, SIGTERM and `pawl runs pause`, promotes the model it would have promoted', async () => {
-    const world = `${resolve('examples/support-desk/world.ts')}#deskWorld`;
-    writeFileSync(
-      config,
-      `export default ${JSON.stringify({ agent: 'support-desk', world, loop: { conversations: 80, steps: 12 } })};\n`,
-    );
+    writeFileSync(config, demoConfig(12));
     const [alone, disturbed] = [join(folder, 'alone'), join(folder, 'disturbed')];
-    const first = startLoop(alone, config, 1);
+    const first = startLoop(alone, config, 1, 80);
     expect([await first.ended(), first.output()]).toEqual([0, expect.stringContaining(' serves now')]);
     const run = 'support-desk-turn-1';
 
@@ -169,7 +165,7 @@ describe('the demo', () => {
     };
 
     for (const [signal, steps] of [['SIGINT', 1] as const, ['SIGTERM', 5] as const]) {
-      const loop = startLoop(disturbed, config, 1);
+      const loop = startLoop(disturbed, config, 1, 80);
       await loop.printed(steps === 1 ? /^ +curate /m : /going on after curate/);
       const letGo = await heldAt(steps);
       loop.child.kill(signal);
@@ -177,17 +173,17 @@ describe('the demo', () => {
       await letGo();
       expect([await loop.ended(), loop.output()]).toEqual([0, expect.not.stringMatching(/^ +train /m)]);
     }
-    const paused = startLoop(disturbed, config, 1);
+    const paused = startLoop(disturbed, config, 1, 80);
     await paused.printed(/going on after curate/);
     const letGo = await heldAt(8);
     expect(await pawl('runs', 'pause', run)).toContain('Asked. It will pause after the step it is in.');
     await letGo();
     expect([await paused.ended(), paused.output()]).toEqual([1, expect.stringContaining('The turn waits. Run')]);
-    const waiting = startLoop(disturbed, config, 1);
+    const waiting = startLoop(disturbed, config, 1, 80);
     expect([await waiting.ended(), waiting.output()]).toEqual([1, expect.stringContaining('The turn waits. Run')]);
     expect(await pawl('loop', 'status')).toMatch(/at train\n.*paused at step .* on request/);
     expect(await pawl('runs', 'resume', run)).toContain(`Run ${run} is finished`);
-    const last = startLoop(disturbed, config, 1);
+    const last = startLoop(disturbed, config, 1, 80);
     expect([await last.ended(), last.output()]).toEqual([0, expect.stringContaining('support-desk-1 serves now')]);
     // What users saw depends on how many came before the rollout was through.
     const [{ seconds: _, users: _1, ...one }, { seconds: _2, users: _3, ...other }] = [
