@@ -17,7 +17,7 @@ import { plain } from '../terminal.ts';
 import { adviceLines, adviseStored } from './advise-stored.ts';
 import { estimateCost } from './cost.ts';
 import { conclude, follow } from './follow.ts';
-import { planRun, type SpecOptions, specOf } from './plan.ts';
+import { planRun, type RunSpec, type SpecOptions, specOf } from './plan.ts';
 import { recipeNames } from './recipe-names.ts';
 import { createRun } from './run.ts';
 import type { Budget } from './stop.ts';
@@ -115,7 +115,7 @@ async function begin(options: TrainOptions, opened: Opened): Promise<void> {
   for (const material of unused) say(`Not used: ${material}.`);
   const engine = await openEngine(config.engine);
   try {
-    const rate = await measureRate(engine, spec.base);
+    const rate = await measureRate(engine, spec);
     const runs = postgresRunStore(store);
     const id = options.id ?? `${spec.recipe}-${new Date().toISOString().replace(/[-:]/g, '').slice(0, 15)}`;
     if (!trajectoryId.safeParse(id).success || (await runs.get(id)))
@@ -185,8 +185,8 @@ async function advise(options: TrainOptions, { config, store, terminal }: Opened
 }
 
 /** Parameters, and tokens per second of learning from a timed forward: with its backward a step is about three of them. */
-async function measureRate(engine: Engine, base: string) {
-  const { parameters, vocabulary, context } = await engine.load('estimate', base);
+async function measureRate(engine: Engine, { base, settings: { lora } }: RunSpec) {
+  const { parameters, vocabulary, context } = await engine.load('estimate', base, lora === undefined ? {} : { lora });
   const length = Math.min(128, context);
   const tokens = Int32Array.from({ length }, (_, i) => i % vocabulary);
   const batch = Array.from({ length: 16 }, () => ({ tokens, targets: tokens }));
