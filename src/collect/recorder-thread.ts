@@ -38,7 +38,7 @@ export type Thread = {
 const LOOK_MS = 250;
 /** Loading the code on a busy machine takes seconds. */
 const START_MS = 60_000;
-const SPARE_AFTER_MS = 3000;
+const SPARE_AFTER_MS = 5000;
 /** What it has to do at the end is bounded by less than this. */
 const CLOSE_MS = 15_000;
 /** A thread whose disk never answers may not even end; nobody waits for that. */

@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Pool } from 'undici';
@@ -18,6 +18,8 @@ const scrapeMs = 100;
 const startLimitMs = 60_000;
 const endLimitMs = 60_000;
 const answerLimitMs = 30_000;
+/** Before any fault a gateway starts, or the run cannot begin. */
+const firstStarts = 3;
 /** A database further behind than this does not take what comes in. */
 const lateMs = 2_000;
 /** Time between two looks at the recorder's queue, and after how long it is twice, three times that: some machines are slow. */
@@ -84,6 +86,8 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
   let printed = '';
   let closed = false;
   let starting: Promise<void> | null = null;
+  let answered = false;
+  let ended = 0; // by itself, before it had ever answered
 
   const find = (what: string) => ledger.findings.push({ at: now(), during: faultsNow(ledger), what });
 
@@ -147,9 +151,13 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
         if (!closed) find(`the gateway ended by itself with ${code ?? signal}`);
       });
       while (alive() && child === started && now() - began.startedAt < startLimitMs) {
-        if ((await scrape()) !== null) return;
+        if ((await scrape()) !== null) {
+          answered = true;
+          return;
+        }
         await sleep(20);
       }
+      if (!alive() && !answered && ++ended === firstStarts) return;
       if (closed || child !== started) return;
       if (alive()) {
         find(`the gateway did not answer within ${startLimitMs / 1000} s of its start`);
@@ -250,6 +258,8 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
           since = now();
         }
         if ((await health()) !== null) return;
+        if (ended >= firstStarts)
+          throw new Error(`No gateway could be started: ${readFileSync(options.log, 'utf8').slice(-1000)}`);
         if (alive() && now() - since > answerLimitMs) {
           find(`the gateway did not answer for ${answerLimitMs / 1000} s`);
           await put('SIGKILL', 'stuck');
