@@ -15,7 +15,7 @@ export const commands: Readonly<Record<string, Listed>> = {
   start: ['Start everything and turn the loop once.', async () => (await import('./start-command.ts')).startCommand()],
   loop: [
     'Turns of the loop: run, status, history, pause, resume.',
-    async () => (await import('./loop/command.ts')).loopCommand(),
+    async () => (await import('./loop-command.ts')).loopCommand(),
   ],
   serve: ['Serve gateway and API.', async () => (await import('./serve-command.ts')).serveCommand()],
   keys: ['Client keys: create, list, revoke.', async () => (await import('./gateway/command.ts')).keysCommand()],

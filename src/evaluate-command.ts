@@ -3,21 +3,19 @@
  * serves this home; where none does, one is started in this process for as long as it takes. In this folder, and not beside
  * the stage, because it builds what it needs of all the others.
  */
+import { setMaxListeners } from 'node:events';
 import { Command } from 'commander';
 import { wholeNumber, withConfigOption } from './command.ts';
-import { agentOf, type Config, loadConfig } from './config.ts';
+import { agentOf, loadConfig } from './config.ts';
 import { openEngine } from './engine/open.ts';
-import { BoundaryError } from './errors.ts';
 import { findAsked } from './evaluate/ask.ts';
 import { reportLines } from './evaluate/command.ts';
 import { withDoor } from './evaluate/door.ts';
 import type { Report } from './evaluate/report.ts';
 import { evaluateReleases } from './evaluate/run.ts';
-import { openLog } from './log.ts';
-import { servingAddress } from './store/address.ts';
-import { openStore, type Store } from './store/postgres.ts';
 import { openTerminal } from './terminal.ts';
 import { progressBar } from './train/view.ts';
+import { withServing } from './with-serving.ts';
 
 type Options = {
   readonly config?: string;
@@ -57,6 +55,7 @@ async function run(options: Options): Promise<void> {
   const config = await loadConfig(options);
   const agent = agentOf(config, options.agent);
   const stop = new AbortController();
+  setMaxListeners(0, stop.signal); // every answer under way listens
   const interrupted = () => {
     if (stop.signal.aborted) process.exit(130);
     console.error('Stopping. Ctrl-C again stops at once.');
@@ -102,36 +101,6 @@ async function run(options: Options): Promise<void> {
       `This was asked before, at ${new Date(report.createdAt).toISOString()}, and answered then; --seed ${report.seed + 1} plays it anew.`,
     );
   if (options.requirePass && report.verdict !== 'pass') process.exitCode = 1;
-}
-
-type Reached = { readonly store: Store; readonly url: string };
-
-async function withServing<T>(config: Config, signal: AbortSignal, use: (reached: Reached) => Promise<T>): Promise<T> {
-  const url = servingAddress(config.home);
-  if (url !== null) {
-    const store = await openStore({ home: config.home, databaseUrl: config.databaseUrl, join: true, signal });
-    try {
-      return await use({ store, url });
-    } finally {
-      await store.close();
-    }
-  }
-  const { serve } = await import('./serve.ts');
-  const { log, linesLost } = openLog(process.env.PAWL_LOG ?? 'warn');
-  const serving = await serve({ ...config, host: '127.0.0.1', port: 0 }, log, {
-    // Standard output is the report's.
-    show: async (name, token) => console.error(`${name}: ${token}   (shown only now)`),
-    say: (text) => console.error(text),
-    background: false,
-    linesLost,
-    signal,
-  });
-  try {
-    if (!serving.isConnected) throw new BoundaryError(serving.problems().join('; '), { retryable: true });
-    return await use({ store: serving.store, url: serving.url });
-  } finally {
-    await serving.close();
-  }
 }
 
 const firstMs = 2_000;

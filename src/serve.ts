@@ -17,6 +17,7 @@ import { createApi } from './api/api.ts';
 import { createListener, createServerUploads } from './api/http.ts';
 import { healthOf } from './collect/health.ts';
 import { readableId } from './collect/person.ts';
+import { recordedBy } from './collect/recorded.ts';
 import { type Recorder, startRecorder } from './collect/recorder.ts';
 import { startUpkeep } from './collect/upkeep.ts';
 import { agentOf, type Config } from './config.ts';
@@ -38,6 +39,7 @@ import { openPort, type Port } from './gateway/port.ts';
 import { createSignalLimits } from './gateway/signal-limits.ts';
 import { connectUpstreams } from './gateway/upstreams.ts';
 import { watchKeys } from './gateway/watch-keys.ts';
+import { startLoops } from './loop/runner.ts';
 import { keepAddress, reachable } from './store/address.ts';
 import * as limits from './store/limits.ts';
 import { lockHome } from './store/lock.ts';
@@ -74,6 +76,8 @@ export type ServeOptions = {
   readonly say?: (text: string) => void;
   /** Whether rollouts advance and whatever else happens on its own does; a command that needs a gateway says no. */
   readonly background?: boolean; // true
+  /** Whether the agents' loops turn by themselves; a demo, which sends the traffic too, turns its own. */
+  readonly loops?: boolean; // true
   /** How many lines of the log could not be written. */
   readonly linesLost?: () => number;
   /** Gives up a start that is under way. */
@@ -86,7 +90,7 @@ const silentMs = 2_000;
 const againMs = 1_000;
 
 /** What the parts are built from. */
-type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost' | 'background'> & {
+type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost' | 'background' | 'loops'> & {
   readonly config: Config;
   readonly log: Logger;
   readonly instance: string;
@@ -112,7 +116,7 @@ type Answering = {
 type Standing = { readonly store: Store; close(): Promise<void> };
 
 export async function serve(config: Config, log: Logger, options: ServeOptions): Promise<Serving> {
-  const { show, say, signal, linesLost = () => 0, background = true } = options;
+  const { show, say, signal, linesLost = () => 0, background = true, loops = true } = options;
   // Little survives a request, so there is little to share out: waking four threads for every collection of young
   // garbage, in each of two heaps, took a twentieth of all processor time at full load.
   setFlagsFromString('--no-parallel-scavenge');
@@ -168,7 +172,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     let failure: string | null = null;
     const copy = config.secret ?? (await cachedSecret(config.home));
     const parts: Ground = {
-      ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show, linesLost, background },
+      ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show, linesLost, background, loops },
       connected: () => connected,
       problem: () => failure ?? opening.problem,
     };
@@ -383,7 +387,7 @@ async function startAnswering(ground: Ground, secret: string, api: () => Api | n
 async function standOn(
   store: Store,
   answers: Store,
-  { config, log, known, keys, routes, show, background }: Ground,
+  { config, log, port, known, keys, routes, show, background, loops }: Ground,
   recorder: Recorder,
   engine: KeptEngine,
   stopping: () => boolean,
@@ -409,6 +413,9 @@ async function standOn(
   if (Object.keys(config.upstreams).length === 0)
     await persist(log, stopping, 'the first releases cannot be made now', () => serveFirst(store, config.agents));
   const watches = store.within(limits.watching, 2);
+  const gatewayUrl = reachable(port.url);
+  const recorded = () => recordedBy(recorder);
+  const trainer = async () => (await engine.process()).engine;
   const parts = [
     await watchKeys(watches, keptKeys, log, `${hostname()}:${resolve(config.home)}`),
     await watchRoutes(watches, keptRoutes, log),
@@ -418,6 +425,7 @@ async function standOn(
       () => recorder.stats(),
       (error) => log.warn({ err: error }, 'upkeep of the database waits'),
     ),
+    ...(background && loops ? [startLoops({ store, config, log, gatewayUrl, recorded, engine: trainer })] : []),
   ];
   return {
     store,

@@ -4,14 +4,15 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } fro
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { exposure } from './api/guard.ts';
+import { recordedBy } from './collect/recorded.ts';
 import { wholeNumber, withConfigOption } from './command.ts';
 import { agentOf, loadConfig } from './config.ts';
 import { weightOf } from './deploy/rollout.ts';
 import { ConfigError } from './errors.ts';
 import { openLog } from './log.ts';
-import { stageTicker } from './loop/command.ts';
 import type { LoopParts } from './loop/parts.ts';
 import { percent, signed } from './loop/show.ts';
+import { stageTicker } from './loop/ticker.ts';
 import { type LoopTurn, summaryOf } from './loop/turn.ts';
 import type { Advanced } from './loop.ts';
 import { showSecret, stopSignal } from './serve-command.ts';
@@ -74,7 +75,7 @@ async function run(options: Options): Promise<void> {
   const config = await loadConfig(options);
   const agent = agentOf(config);
   const { log, linesLost } = openLog(process.env.PAWL_LOG ?? 'error');
-  const { startAll, lastTurn, writeSummary, recordedBy, conversations, wave } = await import('./start.ts');
+  const { startAll, lastTurn, writeSummary, conversations, wave } = await import('./start.ts');
   const { advance } = await import('./loop.ts');
   const { wantTurn, resumeLoop } = await import('./loop/people.ts');
   const { lockName } = await import('./loop/runner.ts');

@@ -7,11 +7,9 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Agent } from './agent.ts';
 import { hashedId } from './collect/person.ts';
-import type { Recorder } from './collect/recorder.ts';
 import { agentOf, type Config } from './config.ts';
 import { engineUpstream } from './engine/open.ts';
 import type { EngineProcess } from './engine/process.ts';
-import { StoreError } from './errors.ts';
 import { type LoopTurn, summaryOf } from './loop/turn.ts';
 import { type ServeOptions, type Serving, serve } from './serve.ts';
 import type { Task } from './simulate/environment.ts';
@@ -59,7 +57,8 @@ export type Started = {
 };
 
 export async function startAll(config: Config, log: Logger, options: ServeOptions): Promise<Started> {
-  const serving = await serve(config, log, options);
+  // The customers come when this says so, and so do the turns.
+  const serving = await serve(config, log, { ...options, loops: false });
   try {
     for (const problem of serving.problems()) options.say?.(problem);
     await serving.database;
@@ -111,14 +110,6 @@ async function openDoors({ store, engine }: Serving, agent: string): Promise<voi
   for (const release of inPlay)
     if (release?.upstream === engineUpstream && release.checkpoint !== null)
       await engine.ready({ model: release.model, checkpoint: release.checkpoint });
-}
-
-/** Waits until the database has all that was recorded; a database that takes nothing for minutes ends the wait. */
-export async function recordedBy(recorder: Recorder): Promise<void> {
-  if (!(await recorder.drain(300_000)))
-    throw new StoreError('The database has not taken the recorded traffic within 5 minutes; see /healthz for why.', {
-      retryable: true,
-    });
 }
 
 /**

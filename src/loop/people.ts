@@ -1,6 +1,6 @@
 /** What people say to a loop: turn now, stop, go on. Each is in the audit log, and every runner hears of it at once. */
 import { audit } from '../deploy/audit.ts';
-import { ConfigError } from '../errors.ts';
+import { ConflictError } from '../errors.ts';
 import { listLoopTurns } from '../store/loop-turns.ts';
 import { type Loop, readLoop, saveLoop } from '../store/loops.ts';
 import type { Store } from '../store/postgres.ts';
@@ -24,13 +24,13 @@ export async function wantTurn(store: Store, said: Said & { readonly seed?: numb
   const { agent, by, now, seed } = said;
   const paused = (await readLoop(store, agent))?.paused;
   if (paused)
-    throw new ConfigError(
+    throw new ConflictError(
       `The loop of ${agent} was paused by ${paused.by}; say \`pawl loop resume --agent ${agent}\` first.`,
     );
   const [last] = await listLoopTurns(store, agent, 1);
   if (last && last.endedAt === null) {
     if (seed !== undefined && seed !== last.seed)
-      throw new ConfigError(
+      throw new ConflictError(
         `Turn ${last.number} was begun with seed ${last.seed} and has not ended; leave out --seed ${seed} to go on with it.`,
       );
     return saveLoop(store, agent, now, { resumedAt: now });

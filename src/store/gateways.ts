@@ -47,11 +47,3 @@ export const gatewaysBehind = async (store: Store, since: string): Promise<Gatew
     .catch(failed('Asking which gateways know the keys'));
   return answer!.rows;
 };
-
-/** Whether a Pawl serves on this database: one that was killed counts for as long as this. */
-export const isServed = async (store: Store, withinSeconds: number): Promise<boolean> => {
-  const answer = await store.pool
-    .query(`select 1 from pawl.gateways where seen_at > now() - make_interval(secs => $1) limit 1`, [withinSeconds])
-    .catch(failed('Asking which gateways there are'));
-  return answer!.rowCount! > 0;
-};

@@ -6,27 +6,25 @@ import { setMaxListeners } from 'node:events';
 import { userInfo } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import type { Agent } from '../agent.ts';
-import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withHome } from '../command.ts';
-import { agentOf } from '../config.ts';
-import { openEngine } from '../engine/open.ts';
-import { ConfigError } from '../errors.ts';
-import { advance } from '../loop.ts';
-import { exclusively } from '../store/exclusive.ts';
-import { isServed } from '../store/gateways.ts';
-import { scanning } from '../store/limits.ts';
-import { listLoopTurns } from '../store/loop-turns.ts';
-import type { Store } from '../store/postgres.ts';
-import { postgresRunStore } from '../store/runs.ts';
-import { openTerminal, plain, table } from '../terminal.ts';
-import { progressBar } from '../train/view.ts';
-import { readFacts } from './facts.ts';
-import { type Ask, nextStep, type Wait } from './next-step.ts';
-import { type LoopParts, runId } from './parts.ts';
-import { pauseLoop, resumeLoop, wantTurn } from './people.ts';
-import { lockName } from './runner.ts';
-import { historyColumns, historyRow, nextLines, stageLines, turnLines } from './show.ts';
-import { type LoopState, type LoopTurn, type StageName, stageNames } from './turn.ts';
+import type { Agent } from './agent.ts';
+import { type CommonOptions, wholeNumber, withConfigOption, withHome } from './command.ts';
+import { agentOf, loadConfig } from './config.ts';
+import { ConfigError } from './errors.ts';
+import { readFacts } from './loop/facts.ts';
+import { type Ask, nextStep, type Wait } from './loop/next-step.ts';
+import { type LoopParts, runId } from './loop/parts.ts';
+import { pauseLoop, resumeLoop, wantTurn } from './loop/people.ts';
+import { lockName } from './loop/runner.ts';
+import { historyColumns, historyRow, nextLines, turnLines } from './loop/show.ts';
+import { stageTicker } from './loop/ticker.ts';
+import { type LoopTurn, type StageName, stageNames } from './loop/turn.ts';
+import { advance } from './loop.ts';
+import { exclusively } from './store/exclusive.ts';
+import { listLoopTurns } from './store/loop-turns.ts';
+import type { Store } from './store/postgres.ts';
+import { postgresRunStore } from './store/runs.ts';
+import { openTerminal, plain, table } from './terminal.ts';
+import { type Reached, withServing } from './with-serving.ts';
 
 type Options = CommonOptions & { readonly agent?: string };
 type RunOptions = Options & { readonly seed?: number; readonly resume?: boolean };
@@ -53,7 +51,7 @@ export function loopCommand(): Command {
       'after',
       '\nExits with 0 when the turn has ended or is with the users, with 1 when it waits for a person.\n\nExample:\n  pawl loop run --agent support-desk\n',
     )
-    .action((options: RunOptions) => withHome(options, 'create', (opened) => runNow(options, opened)));
+    .action(runNow);
   const status = named('status', 'What the loop does next and why, and where its turn is.').action((options: Options) =>
     withHome(options, 'existing', async ({ config, store, terminal }) => {
       const { turn, facts } = await readFacts(store, agentOf(config, options.agent), Date.now());
@@ -108,70 +106,59 @@ export function loopCommand(): Command {
     );
 }
 
-/** One killed less than this ago is taken for one that serves. */
-const servedWithinS = 60;
 /** A Pawl that serves begins a turn within moments. */
 const patienceMs = 60_000;
 
-async function runNow(options: RunOptions, opened: Opened): Promise<void> {
-  const { config, store } = opened;
+async function runNow(options: RunOptions): Promise<void> {
+  const config = await loadConfig(options);
   const agent = agentOf(config, options.agent);
-  const said = { agent: agent.name, by: person(), now: Date.now() };
   const stop = new AbortController();
-  setMaxListeners(0, stop.signal); // every call under way listens to it
-  opened.onInterrupt(async () => {
-    console.error('\nStopping. The turn goes on from here when it is run again.');
+  const { signal } = stop;
+  setMaxListeners(0, signal); // every call under way listens to it
+  const interrupted = () => {
+    if (signal.aborted) process.exit(130);
+    console.error('\nStopping. The turn goes on from here when it is run again. Ctrl-C again stops at once.');
     stop.abort(new Error('Stopped.'));
-  });
-  const ask = async () => {
+  };
+  process.on('SIGINT', interrupted).on('SIGTERM', interrupted);
+  const said = { agent: agent.name, by: person(), now: Date.now() };
+  const ask = async (store: Store) => {
     if (options.resume) await resumeLoop(store, said);
     await wantTurn(store, { ...said, seed: options.seed });
   };
   try {
-    const isElsewhere = await isServed(store, servedWithinS);
-    if (isElsewhere) await ask();
-    const ended = isElsewhere
-      ? await watchTurn(store, agent, said.now, options, stop.signal)
-      : await runHere(opened, agent, ask, options, stop.signal);
+    const ended = await withServing(config, signal, async ({ store, url, engine }) => {
+      if (engine !== null) return runHere({ store, url, engine }, config.home, agent, ask, options, signal);
+      await ask(store);
+      return watchTurn(store, agent, said.now, options, signal);
+    });
     tellEnd(ended, options);
   } catch (error) {
-    if (!stop.signal.aborted) throw error;
+    if (!signal.aborted) throw error;
     process.exitCode = 130;
+  } finally {
+    process.removeListener('SIGINT', interrupted).removeListener('SIGTERM', interrupted);
   }
 }
 
 type Ended = { readonly turn: LoopTurn | null; readonly next: Wait | Ask };
 
 async function runHere(
-  { config, store: one }: Opened,
+  { store, url, engine }: Reached & { readonly engine: LoopParts['engine'] },
+  home: string,
   agent: Agent,
-  ask: () => Promise<void>,
+  ask: (store: Store) => Promise<void>,
   options: RunOptions,
   signal: AbortSignal,
 ): Promise<Ended> {
-  const store = one.within(scanning, 5); // a command has one connection, and the lock takes one for itself
-  let engine: ReturnType<typeof openEngine> | null = null;
   const say = options.json ? silent : stageTicker(openTerminal().paint);
-  const parts: LoopParts = {
-    ...{ store, home: config.home, agent, gatewayUrl: null, signal, say },
-    engine: () => {
-      engine ??= openEngine(config.engine);
-      return engine;
-    },
-    recorded: async () => {}, // nobody serves, so nothing is on its way
-  };
-  try {
-    const held = await exclusively(store, lockName(agent.name), async () => {
-      await ask();
-      return advance(parts, { once: true });
-    });
-    if (held === null)
-      throw new ConfigError(`Another Pawl turns the loop of ${agent.name} on this database right now.`);
-    return held.done;
-  } finally {
-    await (engine as Promise<{ close(): Promise<void> }> | null)?.then((opening) => opening.close());
-    await store.close();
-  }
+  const recorded = async () => {}; // nobody else calls, so nothing is on its way
+  const held = await exclusively(store, lockName(agent.name), async () => {
+    await ask(store);
+    return advance({ store, home, agent, engine, gatewayUrl: url, recorded, say, signal }, { once: true });
+  });
+  if (held === null) throw new ConfigError(`Another Pawl turns the loop of ${agent.name} on this database right now.`);
+  return held.done;
 }
 
 /** Looks on while a Pawl that serves runs the turn. Stopping this stops nothing there. */
@@ -227,23 +214,3 @@ function tellEnd({ turn, next }: Ended, { json }: RunOptions): void {
 }
 
 const silent: LoopParts['say'] = { progress: () => {}, done: () => {} };
-
-/** Stages as they go and as they end, for a person at a terminal. */
-export function stageTicker(paint: ReturnType<typeof openTerminal>['paint']) {
-  const clear = () => {
-    if (process.stdout.isTTY) process.stdout.write('\r\x1b[K');
-  };
-  return {
-    progress(stage: StageName, share: number, text: string) {
-      if (!process.stdout.isTTY) return;
-      clear();
-      process.stdout.write(`  ${stage.padEnd(10)}${progressBar(share, 20)}  ${paint.dim(text)}`);
-    },
-    done(stage: StageName, state: LoopState) {
-      clear();
-      const seconds = `${(state.seconds?.[stage] ?? 0).toFixed(0)} s`;
-      for (const [i, text] of stageLines(stage, state).entries())
-        console.log(`  ${(i === 0 ? stage : '').padEnd(10)}${plain(text)}${i === 0 ? paint.dim(`  ${seconds}`) : ''}`);
-    },
-  };
-}
