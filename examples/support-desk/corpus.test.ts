@@ -1,6 +1,5 @@
+import { type Message, splits } from 'pawl';
 import { expect, test } from 'vitest';
-import { splits } from '../../src/simulate/environment.ts';
-import type { Message } from '../../src/simulate/message.ts';
 import { broad, corpus, habitualEpisodes } from './corpus.ts';
 import { entities } from './entities.ts';
 import { readGolden } from './golden.ts';

@@ -8,11 +8,17 @@
  * Only training entities and templates are used. Beside it, `broad` is language that has nothing to do with the desk; it is
  * part of the corpus, the replay against forgetting, and, by its answers, a test of what was forgotten.
  */
-import { makeTasks, type Split, type Task } from '../../src/simulate/environment.ts';
-import { type Episode, play } from '../../src/simulate/episode.ts';
-import type { Message } from '../../src/simulate/message.ts';
-import type { Player } from '../../src/simulate/player.ts';
-import { type Random, random } from '../../src/simulate/random.ts';
+import {
+  type Episode,
+  type Message,
+  makeTasks,
+  type Player,
+  play,
+  type Random,
+  random,
+  type Split,
+  type Task,
+} from 'pawl';
 import { supportDesk } from './desk.ts';
 import { entities } from './entities.ts';
 import { moveMessage } from './expert.ts';

@@ -1,11 +1,19 @@
 import { readFileSync } from 'node:fs';
+import {
+  type AssistantMessage,
+  type Episode,
+  makeTask,
+  makeTasks,
+  type Player,
+  play,
+  random,
+  type Split,
+  splits,
+  type Task,
+  toolSpec,
+} from 'pawl';
 import validator from 'validator';
 import { describe, expect, test } from 'vitest';
-import { makeTask, makeTasks, type Split, splits, type Task, toolSpec } from '../../src/simulate/environment.ts';
-import { type Episode, play } from '../../src/simulate/episode.ts';
-import type { AssistantMessage } from '../../src/simulate/message.ts';
-import type { Player } from '../../src/simulate/player.ts';
-import { random } from '../../src/simulate/random.ts';
 import { supportDesk } from './desk.ts';
 import { entities, type Kind } from './entities.ts';
 import { expert, moveMessage } from './expert.ts';

@@ -1,8 +1,7 @@
 /**
  * The support desk as an environment: the one file a reader needs to see how the parts make a world to practise in.
  */
-import type { Environment } from '../../src/simulate/environment.ts';
-import { scriptedUser } from '../../src/simulate/scripted.ts';
+import { type Environment, scriptedUser } from 'pawl';
 import { gradeEnd, gradeTurn } from './grade.ts';
 import { asking } from './replies.ts';
 import { type Shop, tools } from './shop.ts';

@@ -5,8 +5,7 @@
  * rather than new letters. Addresses are under example.com, card numbers are invented and pass the Luhn check, so that
  * whoever must find them can be tested.
  */
-import type { Split } from '../../src/simulate/environment.ts';
-import { hash, type Random, random } from '../../src/simulate/random.ts';
+import { hash, type Random, random, type Split } from 'pawl';
 
 export type Kind = 'order' | 'product' | 'town' | 'name' | 'email' | 'card';
 

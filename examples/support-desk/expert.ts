@@ -2,10 +2,7 @@
  * A player that knows the policy: it makes the plan's moves in order. It is the gold check of the grader (it must get full
  * marks everywhere), the source of demonstrations, and what a perfect agent's score looks like.
  */
-import type { Task } from '../../src/simulate/environment.ts';
-import type { AssistantMessage } from '../../src/simulate/message.ts';
-import type { Player } from '../../src/simulate/player.ts';
-import { type Random, random } from '../../src/simulate/random.ts';
+import { type AssistantMessage, type Player, type Random, random, type Task } from 'pawl';
 import { type Move, plan } from './policy.ts';
 import { sayAsk, sayEnding } from './replies.ts';
 import type { DeskData } from './tasks.ts';

@@ -5,7 +5,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { makeTask, parseTask, type Task } from '../../src/simulate/environment.ts';
+import { makeTask, parseTask, type Task } from 'pawl';
 import { supportDesk } from './desk.ts';
 import { type DeskData, deskTypes } from './tasks.ts';
 

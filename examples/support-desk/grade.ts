@@ -16,8 +16,7 @@
  *   news 0.2       not a repetition and not an error; a text: not said too early
  * A turn with a forbidden change gets 0 whatever its parts.
  */
-import { type EndView, type Grade, type ToolStep, type TurnView, weigh } from '../../src/simulate/environment.ts';
-import { spoken } from '../../src/simulate/episode.ts';
+import { type EndView, type Grade, spoken, type ToolStep, type TurnView, weigh } from 'pawl';
 import { type Move, plan } from './policy.ts';
 import { asking, misses } from './replies.ts';
 import { type Effect, reads, type Shop, search } from './shop.ts';

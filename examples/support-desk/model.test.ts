@@ -1,11 +1,8 @@
 /** The committed base model: it loads, it plays, and it is as weak as a base to be improved should be. */
 import { fileURLToPath } from 'node:url';
+import { play } from 'pawl';
+import { createOnnxEngine, enginePlayer, loadChatCodec, measureSuccess } from 'pawl/engine';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createOnnxEngine } from '../../src/engine/onnx/engine.ts';
-import { loadChatCodec } from '../../src/simulate/chat-codec.ts';
-import { enginePlayer } from '../../src/simulate/engine-player.ts';
-import { play } from '../../src/simulate/episode.ts';
-import { measureSuccess } from '../../src/train/episodes.ts';
 import { supportDesk } from './desk.ts';
 import { readGolden } from './golden.ts';
 

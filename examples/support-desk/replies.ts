@@ -2,7 +2,7 @@
  * The agent's words: how each ending may be said, and whether a text says it. Checks look for facts (a status, an amount, a
  * ticket, a town) and for claims that are not true, not for these very sentences, so a model is free in its wording.
  */
-import type { Random } from '../../src/simulate/random.ts';
+import type { Random } from 'pawl';
 import type { Ending, Wished } from './policy.ts';
 
 export const asking = /\b(number|which order)\b/i;

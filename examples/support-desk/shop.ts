@@ -2,8 +2,9 @@
  * The shop as the agent can touch it: a private database and eight tools. Tools do what they are told, as real ones do: it
  * is the agent who must follow the policy. Results are short on purpose; the whole talk has to fit a very small model.
  */
+
+import { type Tool, tool } from 'pawl';
 import { z } from 'zod';
-import { type Tool, tool } from '../../src/simulate/environment.ts';
 
 export const statuses = ['processing', 'shipped', 'delivered', 'cancelled'] as const;
 export type Status = (typeof statuses)[number];

@@ -3,10 +3,9 @@
  * Eight types; inside each, the situations that the policy tells apart come up about equally often. Pure in the random
  * stream and the split.
  */
+
+import { personas, type Random, type Split } from 'pawl';
 import { z } from 'zod';
-import type { Split } from '../../src/simulate/environment.ts';
-import type { Random } from '../../src/simulate/random.ts';
-import { personas } from '../../src/simulate/scripted.ts';
 import { entities } from './entities.ts';
 import { articleSchema, type Order, orderSchema, type Status } from './shop.ts';
 import {

@@ -1,6 +1,5 @@
+import { makeTasks, play } from 'pawl';
 import { expect, test } from 'vitest';
-import { makeTasks } from '../../src/simulate/environment.ts';
-import { play } from '../../src/simulate/episode.ts';
 import { supportDesk } from './desk.ts';
 import { expert } from './expert.ts';
 import { visit, vote } from './traffic.ts';

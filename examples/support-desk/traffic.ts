@@ -3,10 +3,7 @@
  * training and some who did not, a vote now and then. What they write, e-mail addresses and card numbers included, is the
  * task's own (tasks.ts): practice, golden set and traffic must not differ in kind.
  */
-import type { Consent } from '../../src/collect/trajectory.ts';
-import type { Split, Task } from '../../src/simulate/environment.ts';
-import type { Episode } from '../../src/simulate/episode.ts';
-import { random } from '../../src/simulate/random.ts';
+import { type Consent, type Episode, random, type Split, type Task } from 'pawl';
 import { entities } from './entities.ts';
 import type { DeskData } from './tasks.ts';
 

@@ -1,11 +1,7 @@
 import { readFile } from 'node:fs/promises';
+import { type Message, play } from 'pawl';
+import { chatCodec, createTokenizer, parameterCount, tokenizerConfig, trainTokenizer } from 'pawl/engine';
 import { expect, test } from 'vitest';
-import { parameterCount } from '../../src/engine/onnx/config.ts';
-import { createTokenizer } from '../../src/engine/tokenizer.ts';
-import { tokenizerConfig, trainTokenizer } from '../../src/engine/tokenizer-train.ts';
-import { chatCodec } from '../../src/simulate/chat-codec.ts';
-import { play } from '../../src/simulate/episode.ts';
-import type { Message } from '../../src/simulate/message.ts';
 import { corpus } from './corpus.ts';
 import { supportDesk } from './desk.ts';
 import { expert } from './expert.ts';

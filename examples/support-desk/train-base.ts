@@ -10,18 +10,26 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { readCheckpoint, writeCheckpoint } from '../../src/engine/checkpoint.ts';
-import type { Datum, Engine } from '../../src/engine/engine.ts';
-import { type ModelConfig, modelConfigJson, parameterCount, parameterShapes } from '../../src/engine/onnx/config.ts';
-import { createOnnxEngine } from '../../src/engine/onnx/engine.ts';
-import { randomWeights } from '../../src/engine/onnx/weights.ts';
-import { createTokenizer, type Tokenizer } from '../../src/engine/tokenizer.ts';
-import { tokenizerConfig, trainTokenizer } from '../../src/engine/tokenizer-train.ts';
-import { chatCodec } from '../../src/simulate/chat-codec.ts';
-import { type ChatCodec, enginePlayer } from '../../src/simulate/engine-player.ts';
-import { makeTasks, type Task } from '../../src/simulate/environment.ts';
-import { play } from '../../src/simulate/episode.ts';
-import type { Message } from '../../src/simulate/message.ts';
+import { type Message, makeTasks, play, type Task } from 'pawl';
+import {
+  type ChatCodec,
+  chatCodec,
+  createOnnxEngine,
+  createTokenizer,
+  type Datum,
+  type Engine,
+  enginePlayer,
+  type ModelConfig,
+  modelConfigJson,
+  parameterCount,
+  parameterShapes,
+  randomWeights,
+  readCheckpoint,
+  type Tokenizer,
+  tokenizerConfig,
+  trainTokenizer,
+  writeCheckpoint,
+} from 'pawl/engine';
 import { corpus } from './corpus.ts';
 import { supportDesk } from './desk.ts';
 import { readGolden } from './golden.ts';

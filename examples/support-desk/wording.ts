@@ -3,8 +3,7 @@
  * {product} and {town} are filled from the split's entities. Under `bare` the customer leaves the order number out and has
  * to be asked. Only the customer's side is here; how the agent may answer is in replies.ts.
  */
-import type { Split } from '../../src/simulate/environment.ts';
-import type { Voices } from '../../src/simulate/scripted.ts';
+import type { Split, Voices } from 'pawl';
 
 type BySplit<T> = Readonly<Record<Split, T>>;
 
