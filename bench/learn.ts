@@ -18,22 +18,19 @@ import { parseArgs } from 'node:util';
 import { broad } from '../examples/support-desk/corpus.ts';
 import { supportDesk } from '../examples/support-desk/desk.ts';
 import { readGolden } from '../examples/support-desk/golden.ts';
+import type { DatasetReader } from '../src/curate/read.ts';
 import type { Engine } from '../src/engine/engine.ts';
-import { createOnnxEngine } from '../src/engine/onnx/engine.ts';
+import { openEngine } from '../src/engine/open.ts';
 import { loadChatCodec } from '../src/simulate/chat-codec.ts';
 import type { ChatCodec } from '../src/simulate/engine-player.ts';
 import { makeTasks } from '../src/simulate/environment.ts';
-import { turnCredit } from '../src/train/advantage.ts';
-import { dpoDefaults } from '../src/train/dpo.ts';
-import { environmentSource, exampleFrom, measureSuccess, type Success } from '../src/train/episodes.ts';
-import { grpoDefaults } from '../src/train/grpo.ts';
-import { recipeNames } from '../src/train/recipe-names.ts';
-import { isRecipe, recipes } from '../src/train/recipes.ts';
-import { rftDefaults } from '../src/train/rft.ts';
+import { measureSuccess, type Success } from '../src/train/episodes.ts';
+import { type OfAgent, planRun, type SpecOptions, specOf } from '../src/train/plan.ts';
+import { type RecipeName, recipeNames } from '../src/train/recipe-names.ts';
+import { isRecipe } from '../src/train/recipes.ts';
 import { createRun, train } from '../src/train/run.ts';
 import { memoryRunStore } from '../src/train/run-record.ts';
-import type { Schedule } from '../src/train/schedule.ts';
-import { sftDefaults } from '../src/train/sft.ts';
+import { trainSettings } from '../src/train/settings.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -81,7 +78,15 @@ const golden = (options.on === 'golden' ? readGolden() : makeTasks(supportDesk, 
 );
 const codec = await loadChatCodec(base);
 const folder = mkdtempSync(join(tmpdir(), 'pawl-learn-'));
-const engine = createOnnxEngine(given('threads', number(options.threads)));
+const engine = await openEngine({ threads: number(options.threads) });
+
+/** What the model must not forget. */
+const kept = (seed: number) => broad('train', 400, seed).map(({ messages, kind }) => ({ messages, taskType: kind }));
+/** The recipes play for what they learn from. */
+const noDatasets: DatasetReader = {
+  async *examples() {},
+  async *pairs() {},
+};
 
 type Result = {
   readonly seed: number;
@@ -135,56 +140,37 @@ async function learn(seed: number): Promise<Result> {
   const broadBefore = await broadSuccess(engine, model, codec);
   await engine.unload(model);
 
-  const tasks = makeTasks(supportDesk, 'train', 2000, seed);
   const replayShare = Number(options.replay);
-  const mix = broad('train', 400, seed).map(({ messages, kind }, i) =>
-    exampleFrom(codec, messages, { id: `broad-${i}`, taskType: kind, quality: 1 }),
-  );
-  const learningRate = number(options['learning-rate']);
-  const rated = ({ schedule }: { readonly schedule: Schedule }) =>
-    learningRate === undefined ? {} : { schedule: { ...schedule, peak: learningRate } };
-  const epochs = given('epochs', number(options.epochs));
+  const agent: OfAgent = {
+    name: 'support-desk',
+    environment: supportDesk,
+    train: trainSettings.parse({
+      ...(replayShare > 0 ? { replay: { share: replayShare, examples: kept } } : {}),
+      validationTasks: 0,
+    }),
+  };
   const started = performance.now();
   const cpuBefore = process.cpuUsage();
-  const stages = await recipes[recipe as keyof typeof recipes]({
-    engine,
-    base,
-    seed,
-    source: environmentSource(supportDesk, tasks, codec),
-    ...(replayShare > 0 ? { replay: { examples: mix, share: replayShare } } : {}),
-    settings: {
-      sft: { ...rated(sftDefaults), ...epochs },
-      rft: { ...rated(rftDefaults), ...given('attempts', number(options.attempts)) },
-      dpo: {
-        ...rated(dpoDefaults),
-        ...epochs,
-        ...given('beta', number(options.beta)),
-        ...given('imitation', number(options.imitation)),
-      },
-      grpo: {
-        ...rated(grpoDefaults),
-        ...given('steps', number(options.steps)),
-        ...given('tasksPerStep', number(options['tasks-per-step'])),
-        ...given('attempts', number(options.attempts)),
-        ...given('entropy', number(options.entropy)),
-        ...(options.kl === undefined ? {} : { kl: { ...grpoDefaults.kl, coefficient: Number(options.kl) } }),
-        ...(options.credit === 'turn' ? { credit: turnCredit } : {}),
-      },
+  const epochs = given('epochs', number(options.epochs));
+  const overrides: NonNullable<SpecOptions['overrides']> = {
+    recipe: recipe as RecipeName,
+    ...given('learningRate', number(options['learning-rate'])),
+    ...given('steps', number(options.steps)),
+    ...given('tasksPerStep', number(options['tasks-per-step'])),
+    ...given('attempts', number(options.attempts)),
+    ...given('kl', number(options.kl)),
+    ...(options.credit === 'turn' ? { credit: 'turn' as const } : {}),
+    stages: {
+      sft: epochs,
+      dpo: { ...epochs, ...given('beta', number(options.beta)), ...given('imitation', number(options.imitation)) },
+      grpo: given('entropy', number(options.entropy)),
     },
-  });
-  const store = memoryRunStore();
-  const run = {
-    id: model,
-    agent: 'support-desk',
-    recipe,
-    settings: {},
-    base,
-    folder: join(folder, model),
-    seed,
-    budget: {},
   };
-  await createRun(store, run, stages, Date.now());
-  const parts = { engine, store, stages, model, checkpointEvery: 1000 };
+  const { spec } = await specOf(agent, { base, seed, overrides }, noDatasets);
+  const plan = await planRun(spec.settings, spec, engine, noDatasets, agent);
+  const store = memoryRunStore();
+  await createRun(store, { ...spec, id: model, folder: join(folder, model) }, plan.stages, Date.now());
+  const parts = { engine, store, ...plan, model, checkpointEvery: 1000 };
   const curve: [number, number][] = [];
   for await (const { step, stage, values, taskTypes } of train(model, parts)) {
     if (values.success !== undefined) curve.push([step, values.success]);

@@ -141,7 +141,7 @@ try {
       .filter((name) => name.endsWith('_ms'))
       .map((name) => [name.replace('_ms', ''), Number((last[name]! / first[name]!).toFixed(2))]),
   );
-  const { databaseBytes } = await readStats(store);
+  const { sizeBytes: databaseBytes } = await readStats(store);
   console.log(
     JSON.stringify({
       bench: 'store',

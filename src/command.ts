@@ -10,6 +10,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { type Config, loadConfig } from './config.ts';
 import { BoundaryError, ConfigError } from './errors.ts';
 import { homeOwner } from './store/lock.ts';
+import { hasOtherClients } from './store/other-clients.ts';
 import { openStore, type Store } from './store/postgres.ts';
 import { installationSecret } from './store/secret.ts';
 import { earliestTime } from './store/times.ts';
@@ -66,12 +67,8 @@ async function openJoined({ home, databaseUrl }: Config): Promise<Store> {
 /** Commands that joined the server this one started finish before it is stopped. */
 async function waitForOthers(config: Config, store: Store): Promise<void> {
   if (store.kind !== 'embedded' || homeOwner(config.home) !== process.pid) return;
-  for (const end = Date.now() + lingerMs; Date.now() < end; await sleep(50)) {
-    const others = await store.pool.query(
-      `select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend' limit 1`,
-    );
-    if (others.rowCount === 0) return;
-  }
+  for (const end = Date.now() + lingerMs; Date.now() < end; await sleep(50))
+    if (!(await hasOtherClients(store))) return;
 }
 
 /** `existing`: the command only reads, so a folder without data is a mistake and not a place for a new database. */

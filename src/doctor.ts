@@ -8,10 +8,10 @@ import { access, mkdtemp, rm, statfs } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Command } from 'commander';
-import pg from 'pg';
 import { request } from 'undici';
 import { readBacklog } from './collect/backlog.ts';
 import { type Config, loadConfig } from './config.ts';
+import { diagnoseDatabase } from './store/diagnose.ts';
 import { runningEmbedded } from './store/embedded.ts';
 import { homeHolder } from './store/lock.ts';
 import { planMigrations, readMigrations } from './store/migrate.ts';
@@ -155,53 +155,29 @@ async function checkDatabase(config: Config): Promise<Check[]> {
     return existsSync(join(config.home, 'postgres', 'data'))
       ? [ok(name, 'embedded, stopped; it starts with `pawl serve` or any command that needs it')]
       : [ok(name, 'embedded, made at the first start')];
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000, query_timeout: 10_000 });
-  client.on('error', () => {});
+  const kind = config.databaseUrl ? shownUrl(url) : 'embedded, running';
   try {
-    const before = performance.now();
-    const asked = Date.now();
-    await client.connect();
-    const answer = await client.query<{ number: string; now: Date; there: boolean }>(
-      `select current_setting('server_version_num') as number, clock_timestamp() as now,
-              to_regclass('pawl.migrations') is not null as there`,
-    );
-    const took = performance.now() - before;
-    const { number, now, there } = answer.rows[0]!;
-    const major = Math.floor(Number(number) / 10_000);
-    const kind = config.databaseUrl ? shownUrl(url) : 'embedded, running';
-    const out = [
-      major >= 14 && major <= 18
-        ? ok(name, `${kind}, PostgreSQL ${major}, answers in ${Math.round(took)} ms`)
-        : fail(name, `${kind} is PostgreSQL ${major}`, 'Pawl works with 14 to 18: set DATABASE_URL to one of those.'),
-    ];
-    const applied = there
-      ? (await client.query<{ name: string; checksum: string }>('select name, checksum from pawl.migrations')).rows
-      : [];
+    const { serverVersion: major, answeredInMs, aheadMs, applied, losses } = await diagnoseDatabase(url);
     const pending = planMigrations(readMigrations(), applied);
-    out.push(
+    const plural = (count: number) => `${count} migration${count === 1 ? '' : 's'}`;
+    return [
+      major >= 14 && major <= 18
+        ? ok(name, `${kind}, PostgreSQL ${major}, answers in ${Math.round(answeredInMs)} ms`)
+        : fail(name, `${kind} is PostgreSQL ${major}`, 'Pawl works with 14 to 18: set DATABASE_URL to one of those.'),
       pending.length === 0
-        ? ok('schema', `${applied.length} migration${applied.length === 1 ? '' : 's'}, up to date`)
-        : warn(
-            'schema',
-            `${pending.length} migration${pending.length === 1 ? '' : 's'} to run`,
-            'They run at the next `pawl serve`.',
-          ),
-    );
-    if (there) {
-      const losses = await client.query<{ reason: string; count: string }>(
-        'select reason, sum(count) as count from pawl.losses group by reason order by 2 desc limit 5',
-      );
-      if (losses.rows.length > 0)
-        out.push(
-          warn(
-            'losses',
-            losses.rows.map(({ reason: why, count }) => `${count} × ${why}`).join(', '),
-            'These could not be recorded. Give the journal more room (record.journalMb) or the database more speed.',
-          ),
-        );
-    }
-    out.push(judgeClock(now.getTime() - (asked + took)));
-    return out;
+        ? ok('schema', `${plural(applied.length)}, up to date`)
+        : warn('schema', `${plural(pending.length)} to run`, 'They run at the next `pawl serve`.'),
+      ...(losses.length === 0
+        ? []
+        : [
+            warn(
+              'losses',
+              losses.map(({ reason: why, count }) => `${count} × ${why}`).join(', '),
+              'These could not be recorded. Give the journal more room (record.journalMb) or the database more speed.',
+            ),
+          ]),
+      judgeClock(aheadMs),
+    ];
   } catch (error) {
     return [
       fail(
@@ -212,8 +188,6 @@ async function checkDatabase(config: Config): Promise<Check[]> {
           : `Its log is ${join(config.home, 'postgres', 'server.log')}.`,
       ),
     ];
-  } finally {
-    await client.end().catch(() => {});
   }
 }
 

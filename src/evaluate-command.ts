@@ -3,6 +3,7 @@
  * serves this home; where none does, one is started in this process for as long as it takes. In this folder, and not beside
  * the stage, because it builds what it needs of all the others.
  */
+import { setMaxListeners } from 'node:events';
 import { Command } from 'commander';
 import { wholeNumber, withConfigOption } from './command.ts';
 import { agentOf, loadConfig } from './config.ts';
@@ -54,6 +55,7 @@ async function run(options: Options): Promise<void> {
   const config = await loadConfig(options);
   const agent = agentOf(config, options.agent);
   const stop = new AbortController();
+  setMaxListeners(0, stop.signal); // every answer under way listens
   const interrupted = () => {
     if (stop.signal.aborted) process.exit(130);
     console.error('Stopping. Ctrl-C again stops at once.');

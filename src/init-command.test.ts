@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { agentOf, loadConfig } from './config.ts';
 import { ConfigError } from './errors.ts';
+import { readSuite } from './evaluate/read-suite.ts';
 import { writeInitial } from './init-command.ts';
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'pawl-init-')));
@@ -18,7 +19,11 @@ test('what it writes loads as it is, and says what was asked for', async () => {
   const agent = agentOf(config, 'support-desk');
   expect(agent.reward.parts.map(({ name }) => name)).toEqual(['feedback', 'resolved', 'tools']);
   expect(agent.evaluate.golden).toBe(join(folder, 'golden.jsonl'));
-  expect(existsSync(agent.evaluate.golden!)).toBe(true);
+  const suite = await readSuite(agent.evaluate.golden!, agent.name, null);
+  expect(suite).toMatchObject({
+    kind: 'cases',
+    cases: [{ type: 'question' }, { type: 'question' }, { type: 'order' }],
+  });
 });
 
 test('an address cannot become code', async () => {

@@ -206,7 +206,7 @@ describe('pawl evaluate, beside a Pawl that serves', () => {
       ['evaluation', 'poor'],
     ]);
     expect(mayTrain({ origin: rows[0]!.origin, consent: 'given' })).toBe(false);
-    const window = { agent: 'adder', since: 0, until: Date.now() + 1000, origin: 'production' } as const;
+    const window = { agent: 'adder', since: 0, until: Date.now() + 1000, origin: 'production' as const };
     expect(await readCalls(store, { ...window, release: 'good' })).toMatchObject({ calls: 0, errors: 0 });
   });
 
@@ -288,13 +288,13 @@ describe('the API', () => {
   });
 
   it('refuses what cannot be evaluated', async () => {
-    for (const body of [
-      { agent: 'adder', candidate: 'v9' },
-      { agent: 'other', candidate: 'good' },
-      { agent: 'adder', candidate: 'good', suite: '/etc/passwd' },
-      { agent: 'adder', candidate: '../x' },
-    ])
-      expect((await start(body)).status).toBe(400);
+    for (const [body, status] of [
+      [{ agent: 'adder', candidate: 'v9' }, 404],
+      [{ agent: 'other', candidate: 'good' }, 400],
+      [{ agent: 'adder', candidate: 'good', suite: '/etc/passwd' }, 400],
+      [{ agent: 'adder', candidate: '../x' }, 400],
+    ] as const)
+      expect((await start(body)).status).toBe(status);
     expect((await api('/evaluations/none')).status).toBe(404);
     expect((await api('/reports/none')).status).toBe(404);
   });

@@ -258,6 +258,9 @@ it('an hour’s limit holds', async () => {
   expect(callsAbout('two')).toHaveLength(1);
   const { stdout } = await run('explore', '--agent', 'hourly', '--json');
   expect(JSON.parse(stdout)).toMatchObject({ agent: 'hourly', askedThisHour: 3, perHour: 4, moneyPerDay: null });
+  const headers = { authorization: `Bearer ${pawl.adminToken}` };
+  const { agents } = (await (await fetch(`${pawl.url}/api/explore`, { headers })).json()) as { agents: unknown[] };
+  expect(agents).toContainEqual(JSON.parse(stdout));
 });
 
 it('a failing model is left alone, and its users do not notice', async () => {

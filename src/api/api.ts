@@ -25,6 +25,7 @@ import { refuseHost, refuseOrigin } from './guard.ts';
 import { curateRoutes } from './routes-curate.ts';
 import { deployRoutes } from './routes-deploy.ts';
 import { type EvaluateParts, evaluateRoutes } from './routes-evaluate.ts';
+import { exploreRoutes } from './routes-explore.ts';
 import { loopRoutes } from './routes-loop.ts';
 import { scoreRoutes } from './routes-score.ts';
 import { trainRoutes } from './routes-train.ts';
@@ -285,7 +286,8 @@ function routesOf(parts: ApiParts) {
     .route('/', trainRoutes(parts))
     .route('/', evaluateRoutes(parts))
     .route('/', deployRoutes(parts))
-    .route('/', loopRoutes(parts));
+    .route('/', loopRoutes(parts))
+    .route('/', exploreRoutes(parts));
 }
 
 /** For a typed client (`hc<Api>()`) in the dashboard. */

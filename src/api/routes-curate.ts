@@ -93,7 +93,7 @@ const diffRoute = createRoute({
   security,
   request: { params: param, query: z.strictObject({ with: id }) },
   responses: {
-    200: json(datasetDiff.openapi('DatasetDiff'), 'Conversations are named by day and id.'),
+    200: json(z.object(datasetDiff.shape).openapi('DatasetDiff'), 'Conversations are named by day and id.'),
     ...noDataset,
     ...refusals,
   },

@@ -71,6 +71,7 @@ const startRoute = createRoute({
   request: { body: { required: true, content: { 'application/json': { schema: askedSchema } } } },
   responses: {
     202: json(jobSchema, 'It runs; ask GET /api/evaluations/{id} how far it is.'),
+    404: problem('There is no such release.'),
     409: problem('One of this agent runs already.'),
     ...refusals,
   },

@@ -47,6 +47,9 @@ const runRoute = createRoute({
     ...refusals,
   },
 });
+// The record's own schema may be older than zod-openapi in this process, and then has no `openapi`.
+const scoreSchema = z.strictObject(score.shape).openapi('Score');
+
 const readRoute = createRoute({
   method: 'get',
   path: '/api/trajectories/{id}/scores',
@@ -54,7 +57,7 @@ const readRoute = createRoute({
   security,
   request: { params: trajectoryParam, query: z.strictObject({ agent: agentName.optional() }) },
   responses: {
-    200: json(z.object({ scores: z.array(score) }), 'The scores.'),
+    200: json(z.object({ scores: z.array(scoreSchema) }), 'The scores.'),
     404: problem('It has no score.'),
     ...refusals,
   },

@@ -1,7 +1,7 @@
 /** `pawl trajectories list` and `show`: what was recorded, read at a terminal. Reads only. */
 import { Command, Option } from 'commander';
 import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
-import { RequestError } from '../errors.ts';
+import { NotFoundError } from '../errors.ts';
 import { cancelledAmong } from '../store/cancelled.ts';
 import { readSiblings } from '../store/siblings.ts';
 import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
@@ -117,9 +117,7 @@ const show = withConfigOption(new Command('show'))
         maxTurns: options.turns,
       });
       if (found === null)
-        throw new RequestError(
-          404,
-          'not_found',
+        throw new NotFoundError(
           `There is no trajectory ${id}${options.agent === undefined ? '' : ` of agent ${options.agent}`}. \`pawl trajectories list\` shows the newest.`,
         );
       const { trajectory, turns, signals } = found;

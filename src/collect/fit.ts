@@ -27,22 +27,9 @@ export type Fit = {
 };
 
 export function fitTurn(given: Assembled): Fit {
-  let fixed: { -readonly [K in keyof Assembled]: Assembled[K] } | null = null; // most turns need none
-  let unfit = 0;
-  const put = <K extends keyof Assembled>(name: K, value: Assembled[K]): void => {
-    if (Object.is(value, given[name])) return;
-    fixed ??= { ...given };
-    fixed[name] = value;
-    unfit++;
-  };
-  put('startedAt', within(given.startedAt, EARLIEST, LATEST));
-  put('latencyMs', within(given.latencyMs, 0, LONGEST_MS));
-  if (given.firstTokenMs !== null) put('firstTokenMs', within(given.firstTokenMs, 0, LONGEST_MS));
-  put('httpStatus', Number.isInteger(given.httpStatus) ? within(given.httpStatus, 0, 999) : 0);
-  put('attempts', Math.round(within(given.attempts, 0, INT32)));
-  put('promptTokens', countOrNull(given.promptTokens));
-  put('completionTokens', countOrNull(given.completionTokens));
-  put('reasoningTokens', countOrNull(given.reasoningTokens));
+  const numbers = fitNumbers(given);
+  let unfit = numberNames.filter((name) => !Object.is(numbers[name], given[name])).length;
+  let fixed: { -readonly [K in keyof Assembled]: Assembled[K] } | null = unfit === 0 ? null : { ...given, ...numbers }; // most turns need none
   if (given.promptTokenIds !== undefined && !given.promptTokenIds.every(isTokenId)) {
     fixed ??= { ...given };
     delete fixed.promptTokenIds;
@@ -56,6 +43,29 @@ export function fitTurn(given: Assembled): Fit {
   }
   return { assembled: fixed ?? given, unfit };
 }
+
+type Numbers = Pick<Assembled, (typeof numberNames)[number]>;
+const numberNames = [
+  'startedAt',
+  'latencyMs',
+  'firstTokenMs',
+  'httpStatus',
+  'attempts',
+  'promptTokens',
+  'completionTokens',
+  'reasoningTokens',
+] as const;
+
+const fitNumbers = (given: Numbers): Numbers => ({
+  startedAt: within(given.startedAt, EARLIEST, LATEST),
+  latencyMs: within(given.latencyMs, 0, LONGEST_MS),
+  firstTokenMs: given.firstTokenMs === null ? null : within(given.firstTokenMs, 0, LONGEST_MS),
+  httpStatus: Number.isInteger(given.httpStatus) ? within(given.httpStatus, 0, 999) : 0,
+  attempts: Math.round(within(given.attempts, 0, INT32)),
+  promptTokens: countOrNull(given.promptTokens),
+  completionTokens: countOrNull(given.completionTokens),
+  reasoningTokens: countOrNull(given.reasoningTokens),
+});
 
 export function fitSignal(signal: Signal): Signal {
   return {

@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest';
-import { listLosses } from '../store/losses.ts';
 import { dayOf, partitionDays } from '../store/partitions.ts';
 import { withStore } from '../store/test-store.ts';
 import { dropReasons, type RecorderStats } from './recorder.ts';
@@ -25,7 +24,10 @@ it('makes the partitions of the coming days and writes losses down once', async 
     },
   );
   await upkeep.close();
-  const losses = (await listLosses(store)).map(({ reason, count }) => [reason, count]);
+  const losses = (await store.db.selectFrom('losses').selectAll().execute()).map(({ reason, count }) => [
+    reason,
+    count,
+  ]);
   expect(losses.toSorted()).toEqual([
     ['corrupt', 1],
     ['disk', 7],

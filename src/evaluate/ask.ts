@@ -1,6 +1,6 @@
 /** An evaluation as somebody asks for it: releases and a file by name. All of that is looked up before anything is played. */
 import type { Config } from '../config.ts';
-import { ConfigError } from '../errors.ts';
+import { ConfigError, NotFoundError } from '../errors.ts';
 import type { Store } from '../store/postgres.ts';
 import { readRelease, servingRelease } from '../store/releases.ts';
 import { readSuite } from './read-suite.ts';
@@ -36,7 +36,7 @@ export async function findAsked(
 async function named(store: Store, agent: string, name: string) {
   const release = await readRelease(store, { agent, name });
   if (release !== null) return release;
-  throw new ConfigError(
+  throw new NotFoundError(
     `Agent ${agent} has no release ${name}; \`pawl releases list --agent ${agent}\` shows those that exist, \`pawl releases create\` makes one.`,
   );
 }

@@ -1,7 +1,7 @@
 /** `pawl reports list` and `show`: evaluations, read at a terminal. Reads only. */
 import { Command } from 'commander';
 import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
-import { RequestError } from '../errors.ts';
+import { NotFoundError } from '../errors.ts';
 import { listReports, readReport } from '../store/reports.ts';
 import { type Column, type Paint, plain, table } from '../terminal.ts';
 import type { Comparison } from './compare.ts';
@@ -67,7 +67,7 @@ function unsolvedLines({ tasks }: Report, terminal: { readonly columns: number; 
   const unsolved = tasks.flatMap(({ id, candidate, reasons }) =>
     candidate === 1 || reasons === undefined || reasons.candidate.length === 0
       ? []
-      : [[id, candidate === null ? 'unmeasured' : percent(candidate), reasons.candidate.join(' ')]],
+      : [[id, candidate === null ? 'unmeasured' : percent(candidate), reasons.candidate.join('; ')]],
   );
   if (unsolved.length === 0) return [];
   const columns: Column[] = [
@@ -134,11 +134,7 @@ const show = withConfigOption(new Command('show'))
     withHome(options, 'existing', async ({ store, terminal }) => {
       const found = await readReport(store, id);
       if (found === null)
-        throw new RequestError(
-          404,
-          'not_found',
-          `There is no report ${id}; \`pawl reports list\` shows those that exist.`,
-        );
+        throw new NotFoundError(`There is no report ${id}; \`pawl reports list\` shows those that exist.`);
       const report = reportSchema.parse(found);
       if (options.json) terminal.write(JSON.stringify(report, null, 2));
       else for (const line of reportLines(report, terminal)) terminal.write(line);

@@ -2,6 +2,7 @@
  * Evaluations that run in the server: begun by one request, looked at by others. One at a time for an agent, since two would
  * slow each other down and their users too. They are kept in memory; what counts, the report, is in the database.
  */
+import { setMaxListeners } from 'node:events';
 import type { Report } from './report.ts';
 
 export type Job = {
@@ -35,6 +36,7 @@ const mostKept = 100;
 export function createJobs(newId: () => string, now: () => number = Date.now): Jobs {
   const jobs = new Map<string, Job>();
   const stop = new AbortController();
+  setMaxListeners(0, stop.signal); // every answer under way listens
   const under = new Set<Promise<void>>();
   const running = (agent: string): Job | null =>
     [...jobs.values()].find((job) => job.agent === agent && job.status === 'running') ?? null;

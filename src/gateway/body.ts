@@ -32,7 +32,7 @@ export function readBody(
       request.on('data', (chunk: Buffer) => reading.data(chunk));
       request.on('end', () => reading.end());
     } else expand(request, coding, reading);
-    request.on('error', () => {}); // 'close' follows
+    // A request that breaks off says so only to those who listen for it, and closes in any case.
     request.on('close', () => {
       // Every request closes; making an error for each cost more than anything else in this file.
       if (!request.readableEnded && !reading.isOver)

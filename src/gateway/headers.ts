@@ -27,7 +27,7 @@ const notForwarded = new Set([
 ]);
 const notReturned = new Set(ofConnection);
 /** A call's body is sent as plain JSON, and its answer is read as it passes. */
-const ofCoding = new Set(['content-encoding', 'accept-encoding']);
+const notOfCall = new Set([...notForwarded, 'content-encoding', 'accept-encoding']);
 
 const none: ReadonlySet<string> = new Set();
 
@@ -44,7 +44,7 @@ function forwarded(headers: IncomingHttpHeaders, left: ReadonlySet<string>): str
   const out: string[] = [];
   const named = namedByConnection(headers.connection);
   for (const name in headers) {
-    if (notForwarded.has(name) || left.has(name) || named.has(name) || name.startsWith('x-pawl-')) continue;
+    if (left.has(name) || named.has(name) || name.startsWith('x-pawl-')) continue;
     const value = headers[name];
     if (typeof value === 'string') out.push(name, value);
     else if (value !== undefined) for (const single of value) out.push(name, single);
@@ -62,14 +62,14 @@ function withKey(out: string[], route: string, key: string | undefined): string[
 
 /** Of a call that is recorded. */
 export function callHeaders(headers: IncomingHttpHeaders, route: string, key: string | undefined): string[] {
-  const out = forwarded(headers, ofCoding);
+  const out = forwarded(headers, notOfCall);
   out.push('accept-encoding', 'identity');
   return withKey(out, route, key);
 }
 
 /** Of a request that passes untouched: the body is the caller's, so its length and coding are too. */
 export function passedHeaders(headers: IncomingHttpHeaders, route: string, key: string | undefined): string[] {
-  const out = forwarded(headers, none);
+  const out = forwarded(headers, notForwarded);
   const length = headers['content-length'];
   if (length !== undefined) out.push('content-length', length);
   return withKey(out, route, key);

@@ -8,7 +8,7 @@
  *
  * What stays unmatched is swept after a month (store/unmatched.ts). Counts are this process's, and bounded themselves.
  */
-import { createRecent } from '../collect/recent.ts';
+import { createRecent, type Recent } from '../collect/recent.ts';
 import type { SignalEntry } from '../collect/recorder.ts';
 import type { SignalTarget } from '../collect/signal.ts';
 import { ComeBackLater } from './admit.ts';
@@ -17,6 +17,10 @@ import type { ClientKey } from './keys.ts';
 export const votersPerDay = 20;
 export const trustPerDay = 1000;
 const dayMs = 86_400_000;
+/** Of each agent: those of a minute or so, after which the database has them. */
+const answersKnown = 50_000;
+
+type Answered = { readonly turn: Recent<true>; readonly trajectory: Recent<true> };
 
 export type SignalLimits = {
   /** This gateway answered it, so it exists whatever the database says yet. */
@@ -32,10 +36,9 @@ const targetOf = (entry: SignalEntry): SignalTarget => {
 };
 
 export function createSignalLimits(isThere: (agent: string, target: SignalTarget) => Promise<boolean>): SignalLimits {
-  const known = createRecent<true>(100_000);
+  const known = new Map<string, Answered>(); // by agent
   const voters = createRecent<Set<string>>(20_000);
   const trusted = new Map<string, { day: number; count: number }>(); // by key
-  const nameOf = (agent: string, { kind, id }: SignalTarget) => `${agent} ${kind} ${id}`; // an agent's name has no space
   const untilTomorrow = (now: number) => dayMs - (now % dayMs);
 
   function countVoter(key: ClientKey, target: SignalTarget, user: string, now: number): void {
@@ -52,7 +55,7 @@ export function createSignalLimits(isThere: (agent: string, target: SignalTarget
   }
 
   async function trust(key: ClientKey, target: SignalTarget, now: number): Promise<void> {
-    if (known.get(nameOf(key.agent, target))) return;
+    if (target.kind !== 'key' && known.get(key.agent)?.[target.kind].get(target.id)) return;
     const day = Math.floor(now / dayMs);
     const so = trusted.get(key.id);
     const count = so?.day === day ? so.count : 0;
@@ -71,8 +74,13 @@ export function createSignalLimits(isThere: (agent: string, target: SignalTarget
 
   return {
     answered(agent, turn, trajectory) {
-      known.set(nameOf(agent, { kind: 'turn', id: turn }), true);
-      if (trajectory !== null) known.set(nameOf(agent, { kind: 'trajectory', id: trajectory }), true);
+      let answered = known.get(agent);
+      if (answered === undefined) {
+        answered = { turn: createRecent(answersKnown), trajectory: createRecent(answersKnown) };
+        known.set(agent, answered);
+      }
+      answered.turn.set(turn, true);
+      if (trajectory !== null) answered.trajectory.set(trajectory, true);
     },
     async check(key, entry, now) {
       const target = targetOf(entry);

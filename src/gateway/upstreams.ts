@@ -31,6 +31,7 @@ const connect: buildConnector.connector = (options, done) =>
 export function connectUpstreams(configured: Config['upstreams']): Upstreams {
   const connected = new Map<string, Connected>();
   let settings: Config['upstreams'] = {};
+  let chains = chainsOf(settings);
   const add = (name: string, upstream: Upstream) => {
     const { baseUrl, key, silenceSeconds, defaults } = upstream;
     const url = new URL(baseUrl);
@@ -42,6 +43,7 @@ export function connectUpstreams(configured: Config['upstreams']): Upstreams {
       defaults,
     });
     settings = { ...settings, [name]: upstream };
+    chains = chainsOf(settings);
   };
   for (const [name, upstream] of Object.entries(configured)) add(name, upstream);
   return {
@@ -50,22 +52,26 @@ export function connectUpstreams(configured: Config['upstreams']): Upstreams {
     },
     add,
     get: (name) => connected.get(name)!,
-    chain: (model) => chainFor(model, settings),
-    from: (name) => (connected.has(name) ? chainFrom(name, settings) : []),
+    chain: (model) => chains.listed.get(model) ?? chains.others,
+    from: (name) => chains.from.get(name) ?? [],
     close: async () => {
       await Promise.all([...connected.values()].map(({ pool }) => pool.destroy()));
     },
   };
 }
 
-export function chainFor(model: string, settings: Config['upstreams']): readonly string[] {
+/** Worked out once: every call asks. A model that several list is the first one's. */
+function chainsOf(settings: Config['upstreams']) {
   const names = Object.keys(settings);
-  return chainFrom(names.find((name) => settings[name]!.models.includes(model)) ?? names[0], settings);
+  const from = new Map(names.map((name) => [name, chainFrom(name, settings)]));
+  const listed = new Map<string, readonly string[]>();
+  for (const name of names.toReversed()) for (const model of settings[name]!.models) listed.set(model, from.get(name)!);
+  return { from, listed, others: from.get(names[0] ?? '') ?? [] };
 }
 
-function chainFrom(first: string | undefined, settings: Config['upstreams']): readonly string[] {
+function chainFrom(first: string, settings: Config['upstreams']): readonly string[] {
   const chain: string[] = [];
-  let next = first;
+  let next: string | undefined = first;
   while (next !== undefined && !chain.includes(next)) {
     chain.push(next);
     next = settings[next]!.fallback;

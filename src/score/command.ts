@@ -4,7 +4,7 @@ import { readableId } from '../collect/person.ts';
 import { type Origin, origins } from '../collect/trajectory.ts';
 import { type CommonOptions, parseMoment, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
-import { RequestError } from '../errors.ts';
+import { NotFoundError } from '../errors.ts';
 import { dayOf } from '../store/partitions.ts';
 import { listScores, summariseScores } from '../store/scores.ts';
 import { type Column, sayProgress, table } from '../terminal.ts';
@@ -111,7 +111,7 @@ const show = withConfigOption(new Command('show'))
     withHome(options, 'existing', async ({ store, terminal, secret }) => {
       const scores = await listScores(store, readableId(id, secret), options.agent);
       if (scores.length === 0)
-        throw new RequestError(404, 'not_found', `Trajectory ${id} has no score. \`pawl score run\` gives it one.`);
+        throw new NotFoundError(`Trajectory ${id} has no score. \`pawl score run\` gives it one.`);
       for (const [i, score] of scores.entries()) {
         if (options.json) terminal.write(JSON.stringify(score));
         else for (const line of [...(i === 0 ? [] : ['']), ...scoreLines(score, terminal)]) terminal.write(line);

@@ -13,15 +13,3 @@ export const recordLoss = async (store: Store, { source, reason, count, at }: Lo
       throw storeError(error, 'Recording a loss');
     });
 };
-
-/** The latest losses, newest first. */
-export const listLosses = async (store: Store, limit = 100): Promise<Loss[]> =>
-  store.db
-    .selectFrom('losses')
-    .select(['source', 'reason', 'count', 'at'])
-    .orderBy('id', 'desc')
-    .limit(limit)
-    .execute()
-    .catch((error) => {
-      throw storeError(error, 'Listing losses');
-    });

@@ -10,7 +10,7 @@ import { ConfigError } from '../errors.ts';
 import { givenUpAfter, scanning } from './limits.ts';
 
 export type Migration = { readonly name: string; readonly sql: string; readonly checksum: string };
-type Applied = { readonly name: string; readonly checksum: string };
+export type Applied = { readonly name: string; readonly checksum: string };
 
 /** Whoever opens the database, with whatever limits: a migration takes its time, and so does waiting for another's. */
 const patiently = { query_timeout: givenUpAfter(scanning) };

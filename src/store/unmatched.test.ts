@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { attachment, entry, noon, turn, uuidAt } from './fixtures.ts';
-import { listLosses } from './losses.ts';
 import { writeEntries } from './record.ts';
 import { withStore } from './test-store.ts';
 import { isThere, sweepUnmatched } from './unmatched.ts';
@@ -50,7 +49,8 @@ test('what is about nothing goes after a month, counted; what is about something
   expect(both.map(({ keys }) => keys).sort()).toEqual([0, 1]);
   const left = await store.pool.query('select target_id from pawl.signals where received_at <= $1', [later]);
   expect(left.rows).toHaveLength(3 + 8);
-  expect((await listLosses(store)).map(({ source, reason, count }) => [source, reason, count]).sort()).toEqual([
+  const losses = await store.db.selectFrom('losses').selectAll().execute();
+  expect(losses.map(({ source, reason, count }) => [source, reason, count]).sort()).toEqual([
     ['unmatched', 'keys', 1],
     ['unmatched', 'signals', 5],
   ]);

@@ -2,11 +2,22 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import type { CuratedExample, CuratedPair } from '../curate/examples.ts';
+import type { DatasetReader } from '../curate/read.ts';
 import type { ChatCodec } from '../simulate/engine-player.ts';
 import { dpoDefaults } from './dpo.ts';
 import { grpoDefaults } from './grpo.ts';
 import { readExamples, readPairs } from './material.ts';
-import { loadEnvironment, runSettings, settingsOf, wholeSettings } from './plan.ts';
+import {
+  loadEnvironment,
+  type OfAgent,
+  runSettings,
+  type SpecOptions,
+  settingsOf,
+  specOf,
+  wholeSettings,
+} from './plan.ts';
+import { trainSettings } from './settings.ts';
 import { sftDefaults } from './sft.ts';
 import { stopDefaults } from './stop.ts';
 
@@ -59,6 +70,78 @@ describe('files to learn from', () => {
     await expect(
       readPairs(file('c.jsonl', [{ prompt: [user('a')], chosen: [assistant('b')] }]), codec),
     ).rejects.toThrow(/line 1: rejected/);
+  });
+});
+
+describe('a spec', () => {
+  const reader = (examples: number, pairs: number): DatasetReader => ({
+    async *examples() {
+      for (let i = 0; i < examples; i++) yield { quality: 0.9 } as CuratedExample;
+    },
+    async *pairs() {
+      for (let i = 0; i < pairs; i++) yield { gap: 0.5 } as CuratedPair;
+    },
+  });
+  const agent = (train: object = {}, environment?: object): OfAgent => ({
+    name: 'desk',
+    train: trainSettings.parse(train),
+    environment: environment as OfAgent['environment'],
+  });
+  const at = { base: 'model', seed: 1, dataset: 'desk-v1' };
+
+  it('takes the recipe that what there is to learn from is enough for, and says why', async () => {
+    const recipeOf = async (of: OfAgent, read: DatasetReader) => {
+      const { spec, unused, reasons } = await specOf(of, at, read);
+      expect(reasons).not.toEqual([]);
+      return [spec.recipe, spec.settings.dataset, unused];
+    };
+    expect(await recipeOf(agent(), reader(3, 0))).toEqual(['sft', 'desk-v1', []]);
+    expect(await recipeOf(agent(), reader(3, 150))).toEqual(['sft-dpo', 'desk-v1', []]);
+    expect(await recipeOf(agent(), reader(0, 150))).toEqual(['dpo', 'desk-v1', []]);
+    expect(await recipeOf(agent({}, {}), reader(3, 0))).toEqual(['sft-grpo', 'desk-v1', []]);
+    expect(await recipeOf(agent({}, {}), reader(0, 0))).toEqual(['grpo', undefined, ['dataset']]);
+    await expect(specOf(agent(), at, reader(0, 1))).rejects.toThrow(/nothing to train on yet.*--advise/);
+  });
+
+  it('is made of the agent’s settings, and of what this run sets above them', async () => {
+    const train = {
+      steps: 7,
+      learningRate: 0.01,
+      lora: { rank: 4 },
+      budget: { hours: 2, money: 5 },
+      moneyPerHour: 3,
+      replay: { examples: 'kept.jsonl' },
+    };
+    const { spec } = await specOf(
+      agent(train, {}),
+      { ...at, overrides: { steps: 9 }, budget: { tokens: 10 } },
+      reader(1, 0),
+    );
+    expect(spec).toMatchObject({
+      ...{ agent: 'desk', recipe: 'sft-grpo', base: 'model', seed: 1 },
+      budget: { seconds: 7200, money: 5, tokens: 10 },
+    });
+    expect(spec.settings).toMatchObject({
+      ...{ ofAgent: true, dataset: 'desk-v1', learningRate: 0.01, moneyPerHour: 3 },
+      lora: { rank: 4, alpha: 8 },
+      replay: { share: 0.1 },
+      stages: { grpo: { steps: 9, schedule: { peak: 0.01 } }, sft: { schedule: { peak: 0.01 } } },
+    });
+    expect(settingsOf({ id: 'a', settings: JSON.parse(JSON.stringify(spec.settings)) })).toEqual(spec.settings);
+  });
+
+  it('drops what an agent set for other recipes, and refuses what a person set for nothing', async () => {
+    const { spec } = await specOf(agent({ steps: 7 }), at, reader(1, 0));
+    expect([spec.recipe, spec.settings.steps]).toEqual(['sft', undefined]);
+    const asked = (overrides: SpecOptions['overrides'], train = {}) =>
+      specOf(agent(train), { ...at, overrides: overrides! }, reader(1, 0));
+    expect((await asked({ recipe: 'sft' }, { steps: 7 })).spec.settings.steps).toBeUndefined();
+    await expect(asked({ steps: 7 })).rejects.toThrow('steps is for the recipes grpo');
+    await expect(asked({}, { steps: 7, recipe: 'sft' })).rejects.toThrow('steps is for the recipes grpo');
+  });
+
+  it('of an agent whose budget has no price is refused with its settings', () => {
+    expect(() => agent({ budget: { money: 5 } })).toThrow(/5 needs a price: set moneyPerHour too/);
   });
 });
 

@@ -143,10 +143,12 @@ export async function specOf(agent: OfAgent, options: SpecOptions, readDataset: 
     throw new ConfigError(
       `${reasons.join(' ')} Collect and curate first (\`pawl train --advise\` counts what is stored), or give --environment, --examples, --dataset or --pairs.`,
     );
-  // Among what there is to learn from, and among an agent's settings for several recipes, it is auto's to choose; what a
-  // person set for this run must be read.
-  const ignored = ignoredBy(recipe, set);
-  const dropped = wanted === 'auto' ? ignored.filter((one) => materials.includes(one) || !(one in person)) : [];
+  // Among what there is to learn from it is auto's to choose. An agent's settings may be for several recipes, unless it names
+  // one. What a person set for this run must be read.
+  const isAgents = agent.train.recipe === recipe && options.overrides?.recipe === undefined;
+  const dropped = ignoredBy(recipe, set).filter((one) =>
+    one in person ? wanted === 'auto' && materials.includes(one) : !isAgents || wanted === 'auto',
+  );
   const kept = Object.fromEntries(Object.entries(set).filter(([name]) => !dropped.includes(name as ReadSetting)));
   const { hours, ...limits } = agent.train.budget;
   return {

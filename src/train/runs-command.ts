@@ -8,7 +8,7 @@ import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../
 import { agentOf } from '../config.ts';
 import { datasetReader } from '../curate/read.ts';
 import { openEngine } from '../engine/open.ts';
-import { RequestError } from '../errors.ts';
+import { NotFoundError } from '../errors.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import { plain, table } from '../terminal.ts';
 import { askRun } from './ask.ts';
@@ -21,7 +21,7 @@ import { renderRun } from './view.ts';
 
 async function needRun(runs: RunStore, id: string): Promise<RunRecord> {
   const run = await runs.get(id);
-  if (!run) throw new RequestError(404, 'not_found', `There is no run ${id}; 'pawl runs list' shows those that exist.`);
+  if (!run) throw new NotFoundError(`There is no run ${id}; 'pawl runs list' shows those that exist.`);
   return run;
 }
 

@@ -94,7 +94,7 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
       env: {
         ...process.env,
         NODE_OPTIONS: `--import ${preload}`,
-        PAWL_CHAOS_CLOCK: options.clock,
+        CHAOS_CLOCK: options.clock,
         PAWL_HOME: options.home,
         PAWL_PORT: String(port),
         DATABASE_URL: options.databaseUrl ?? '',
@@ -280,8 +280,8 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
 
   gateway.begin();
   await gateway.up();
-  for (let waited = 0; !/client key +\S+[\s\S]*admin token +\S+/.test(printed) && waited < 5_000; waited += 20)
-    await sleep(20);
+  const isSaid = () => /client key +\S/.test(printed) && /admin token +\S/.test(printed);
+  for (let waited = 0; !isSaid() && waited < 5_000; waited += 20) await sleep(20);
   return Object.assign(gateway, {
     key: /client key +(\S+)/.exec(printed)?.[1] ?? '',
     adminToken: /admin token +(\S+)/.exec(printed)?.[1] ?? '',

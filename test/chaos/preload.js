@@ -2,14 +2,14 @@
  * Loaded into the gateway's process and its threads (NODE_OPTIONS=--import …) before anything else, so that a chaos run can
  * do what nobody can do to a process from outside:
  *
- *   the clock     Date tells the time of the machine plus the milliseconds that stand in the file PAWL_CHAOS_CLOCK
+ *   the clock     Date tells the time of the machine plus the milliseconds that stand in the file CHAOS_CLOCK
  *   the recorder  SIGUSR2 ends the recorder's thread where it stands, as an out-of-memory in it would
  */
 import { readFileSync } from 'node:fs';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { isMainThread } from 'node:worker_threads';
 
-const file = process.env.PAWL_CHAOS_CLOCK;
+const file = process.env.CHAOS_CLOCK;
 if (file !== undefined) {
   const RealDate = Date;
   let offset = 0;
@@ -32,7 +32,7 @@ if (file !== undefined) {
   );
 }
 
-if (isMainThread && process.env.PAWL_CHAOS_CLOCK !== undefined) {
+if (isMainThread && process.env.CHAOS_CLOCK !== undefined) {
   const threads = createRequire(import.meta.url)('node:worker_threads');
   /** @type {import('node:worker_threads').Worker[]} oldest first: the first records, others stand by */
   const recorders = [];

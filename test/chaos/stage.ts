@@ -149,10 +149,10 @@ export async function openStage({ kind, ledger, seed, rate }: StageOptions): Pro
 }
 
 const settings = (upstreamPort: number, engineUrl: string) => ({
-  agent: 'chaos',
+  agents: [{ name: 'chaos' }],
   upstreams: {
     stand: { baseUrl: `http://127.0.0.1:${upstreamPort}/v1`, silenceSeconds: 10 },
-    engine: { baseUrl: engineUrl, models: ['tiny'], silenceSeconds: 10 },
+    small: { baseUrl: engineUrl, models: ['tiny'], silenceSeconds: 10 },
   },
 });
 
