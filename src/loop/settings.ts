@@ -28,7 +28,7 @@ export const loopSettings = z.strictObject({
       }),
     })
     .nullable()
-    .prefault({})
+    .default({ scored: 500 })
     .describe('Evidence that is enough for a turn before its time; null: only the clock, or a person, begins one.'),
   budget: z
     .strictObject({
