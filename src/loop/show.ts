@@ -31,8 +31,8 @@ export function stageLines(stage: StageName, state: LoopState): string[] {
       ];
     }
     case 'train': {
-      const { run: id, steps, tokens } = state.train!;
-      return [`run ${id}, ${steps} steps, ${Math.round(tokens / 1000)}k tokens`];
+      const { run: id, recipe = '', steps, tokens } = state.train!;
+      return [`run ${id}, ${recipe === '' ? '' : `${recipe}, `}${steps} steps, ${Math.round(tokens / 1000)}k tokens`];
     }
     case 'evaluate': {
       const { before, after, verdict, p } = state.evaluate!;

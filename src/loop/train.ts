@@ -40,7 +40,7 @@ export const train: Step = async (work, turn) => {
     case 'finished': {
       const checkpoint = join(home, 'models', id);
       await exportResult(id, checkpoint, { store: runs, engine });
-      return { train: { run: id, steps: run.step, tokens: run.spent.tokens, checkpoint } };
+      return { train: { run: id, recipe: run.recipe, steps: run.step, tokens: run.spent.tokens, checkpoint } };
     }
     case 'held':
     case 'stopped':
@@ -53,7 +53,7 @@ export const train: Step = async (work, turn) => {
 };
 
 /** The run's stages from its record, or a new record from what this turn has. */
-async function planTurn({ store, home, agent, engine: open, left, say }: Work, turn: LoopTurn) {
+async function planTurn({ store, home, agent, engine: open, left }: Work, turn: LoopTurn) {
   const { seed, state } = turn;
   const engine = await open();
   const id = runId(turn);
@@ -63,13 +63,12 @@ async function planTurn({ store, home, agent, engine: open, left, say }: Work, t
   if (begun) return { run: begun, plan: await planRun(settingsOf(begun), begun, engine, read, agent) };
   const base = state.baseline!.checkpoint;
   const { dataset } = state.curate!;
-  const { spec, reasons } = await specOf(
+  const { spec } = await specOf(
     agent,
     // The golden cases decide, and they decide once.
     { base, seed, dataset, overrides: { validationTasks: 0 }, budget: budgetOf(agent.train.budget, left) },
     read,
   );
-  if (reasons.length > 0) say.progress('train', 0, `${spec.recipe}: ${reasons.join(' ')}`);
   const plan = await planRun(spec.settings, spec, engine, read, agent);
   const fresh = { ...spec, id, agent: agent.name, folder: join(home, 'runs', id) };
   return { plan, run: await createRun(runs, fresh, plan.stages, Date.now()) };

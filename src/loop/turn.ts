@@ -41,6 +41,7 @@ export type LoopState = {
   };
   readonly train?: {
     readonly run: string;
+    readonly recipe?: string;
     readonly steps: number;
     readonly tokens: number;
     readonly checkpoint: string;
