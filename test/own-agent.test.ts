@@ -102,9 +102,9 @@ async function inTurn<T>(items: readonly T[], work: (item: T) => Promise<unknown
 let questions = 0;
 /** Every user asks something new. */
 const wave = async (): Promise<(string | null)[]> => {
-  const answeredBy: (string | null)[] = [];
-  await inTurn(users, async (user) => answeredBy.push(await talk(user, `r${questions++}`)));
-  return answeredBy;
+  const releases: (string | null)[] = [];
+  await inTurn(users, async (user) => releases.push(await talk(user, `r${questions++}`)));
+  return releases;
 };
 
 /** Traffic that goes on until the rollout has ended. */
