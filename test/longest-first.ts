@@ -9,6 +9,7 @@ const longest = [
   'test/loop.test.ts',
   'test/kill.test.ts',
   'test/chaos/chaos.test.ts',
+  'test/own-agent.test.ts',
   'test/bad-candidate.test.ts',
   'test/bad-days.test.ts',
   'src/store/embedded.test.ts',

@@ -169,7 +169,7 @@ async function whenUp(child: ChildProcess): Promise<Served> {
     const onText = (chunk: string) => {
       text += chunk;
       const found = /gateway +(http:\S+)\/v1/.exec(text)?.[1];
-      if (found && /upstream .*\n/.test(text)) resolve(found);
+      if (found && /(upstream|engine) .*\n/.test(text)) resolve(found);
     };
     child.stdout!.setEncoding('utf8').on('data', onText);
     child.stderr!.setEncoding('utf8').on('data', onText);

@@ -24,5 +24,6 @@ export default defineAgent({
   },
   evaluate: { golden: beside('golden.jsonl') },
   // A real deployment holds a step for a day and asks for hundreds of calls: leave these out for that.
-  deploy: { holdSeconds: 2, patienceSeconds: 180, minTurns: 20, minUnits: 8, latencyRatio: 3 },
+  // Nobody is there to be asked either, so a candidate that is not clearly better goes nowhere.
+  deploy: { holdSeconds: 2, patienceSeconds: 180, minTurns: 20, minUnits: 8, latencyRatio: 3, notPassed: 'refuse' },
 });

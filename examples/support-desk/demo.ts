@@ -108,8 +108,8 @@ async function beginTurn(desk: Desk, seed: number | undefined, count: number, si
     onVisit: (done) => progress('customers', done / count, `${done} conversations`),
   });
   clear();
-  const took = `${((Date.now() - since) / 1000).toFixed(0)} s`;
-  row('customers', `${count} came through the gateway, ${((resolved / count) * 100).toFixed(1)}% were helped  ${took}`);
+  const took = dim(`  ${((Date.now() - since) / 1000).toFixed(0)} s`);
+  row('customers', `${count} came through the gateway, ${((resolved / count) * 100).toFixed(1)}% were helped${took}`);
   const window = { since: new Date(since).toISOString(), until: new Date().toISOString() };
   await desk.api('POST', '/api/loop/run', { agent, by: 'demo', seed: chosen, ...window });
   for (;;) {
@@ -121,8 +121,8 @@ async function beginTurn(desk: Desk, seed: number | undefined, count: number, si
 }
 
 /** Looks on until the turn has ended or waits for a person; while a candidate is with the users, some come. */
-async function watchTurn(desk: Desk, begun: Turn, signal: AbortSignal): Promise<LoopView> {
-  const shown = new Set(begun.told.map(({ stage }) => stage));
+async function watchTurn(desk: Desk, known: readonly string[], signal: AbortSignal): Promise<LoopView> {
+  const shown = new Set(known);
   let wave = 0;
   for (;;) {
     signal.throwIfAborted();
@@ -132,7 +132,9 @@ async function watchTurn(desk: Desk, begun: Turn, signal: AbortSignal): Promise<
       if (!shown.has(stage)) {
         shown.add(stage);
         clear();
-        for (const [i, text] of lines.entries()) row(i === 0 ? stage : '', text);
+        const seconds = (turn.state.seconds?.[stage] ?? 0).toFixed(0);
+        for (const [i, text] of lines.entries())
+          row(i === 0 ? stage : '', i === 0 ? `${text}${dim(`  ${seconds} s`)}` : text);
       }
     if (turn.endedAt !== null || view.next.kind === 'ask') return view;
     if (view.progress !== null) progress(view.progress.stage, view.progress.share, view.progress.text);
@@ -161,13 +163,14 @@ async function keepTalking(desk: Desk, signal: AbortSignal): Promise<void> {
   }
 }
 
+const dim = (text: string) => (isTerminal ? `\x1b[2m${text}\x1b[0m` : text);
 const row = (name: string, text: string) => console.log(`  ${name.padEnd(10)}${text}`);
 const clear = () => isTerminal && process.stdout.write('\r\x1b[K');
 function progress(name: string, share: number, text: string): void {
   if (!isTerminal) return;
   const full = Math.round(Math.min(1, Math.max(0, share)) * 20);
   const bar = '━'.repeat(full) + '─'.repeat(20 - full);
-  process.stdout.write(`\r\x1b[K  ${name.padEnd(10)}${bar}  \x1b[2m${text}\x1b[0m`);
+  process.stdout.write(`\r\x1b[K  ${name.padEnd(10)}${bar}  ${dim(text)}`);
 }
 
 /** What a seed decides, and what it took; whole or as it was before. */
@@ -243,7 +246,8 @@ async function main(): Promise<number> {
         `\nTurn ${last.number} of the loop, seed ${last.seed}, going on${last.done.length > 0 ? ` after ${last.done.at(-1)}` : ''}.`,
       );
     const turn = isUnderWay ? last : await beginTurn(desk, seed, conversations, stop.signal);
-    const view = await watchTurn(desk, turn, stop.signal);
+    // What was done before this start was told then.
+    const view = await watchTurn(desk, isUnderWay ? turn.done : [], stop.signal);
     writeSummary(view);
     const isWhole = conclude(view, api.url);
     if (values.once) return isWhole ? 0 : 1;

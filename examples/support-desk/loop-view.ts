@@ -18,6 +18,8 @@ export type Turn = {
   /** Of a turn that has come to a report. */
   readonly summary: Summary | null;
   readonly state: {
+    /** Seconds that each stage has worked. */
+    readonly seconds?: Readonly<Record<string, number>>;
     readonly curate?: { readonly dataset: string };
     readonly evaluate?: { readonly report: string };
     readonly deploy?: { readonly release: string; readonly phase: string };

@@ -89,6 +89,10 @@ describe('/api/releases', () => {
       release: { name: 'v1', serving: true },
     });
     expect((await call('POST', '/api/releases/v1/serve')).body).toMatchObject({ changed: false });
+    const aliases = ['gpt-4o', 'gpt-4o'];
+    expect((await call('POST', '/api/releases/v1/serve', { aliases })).body).toMatchObject({ changed: true });
+    expect((await call('POST', '/api/releases/v1/serve', { aliases })).body).toMatchObject({ changed: false });
+    expect((await call('POST', '/api/releases/v1/serve', { aliases: [''] })).status).toBe(400);
     expect(await call('POST', '/api/releases/v9/serve')).toMatchObject(refused(404, /Agent desk has no release v9/));
     const listed = shape.releasesShape.parse((await call('GET', '/api/releases?agent=desk')).body);
     expect(listed.releases.map(({ name, serving }) => [name, serving])).toEqual([
@@ -97,8 +101,9 @@ describe('/api/releases', () => {
     ]);
     const one = shape.oneReleaseShape.parse((await call('GET', '/api/releases/v1')).body);
     expect(one.card).toMatch(/^# v1\n[\s\S]*release-served by ann/);
-    const [row] = await readAudit(store, { event: 'release-served' });
-    expect(JSON.parse(row!.details)).toMatchObject({ before: null, reason: 'The first.' });
+    const [names, first] = await readAudit(store, { event: 'release-served' });
+    expect(JSON.parse(names!.details)).toEqual({ name: 'v1', before: 'v1', aliases: ['gpt-4o'] });
+    expect(JSON.parse(first!.details)).toMatchObject({ before: null, reason: 'The first.' });
   });
 });
 

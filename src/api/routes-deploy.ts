@@ -139,10 +139,10 @@ export function deployRoutes({ store, config }: Pick<ApiParts, 'store' | 'config
       return c.json({ release: wireRelease(await withServing(release)), card }, 200);
     })
     .openapi(serveRoute, async (c) => {
-      const { agent, by = nobodyNamed, reason } = c.req.valid('json');
+      const { agent, by = nobodyNamed, reason, aliases } = c.req.valid('json');
       const release = await findRelease(store, agentCalled(agent).name, c.req.valid('param').name);
-      const why = reason === undefined ? {} : { reason };
-      const changed = await serveRelease(store, release, by, Date.now(), why);
+      const how = { ...(reason === undefined ? {} : { reason }), ...(aliases === undefined ? {} : { aliases }) };
+      const changed = await serveRelease(store, release, by, Date.now(), how);
       return c.json({ release: wireRelease({ ...release, serving: true }), changed }, 200);
     })
     .openapi(rolloutsRoute, async (c) => {

@@ -24,7 +24,7 @@ export const oneReleaseShape = z
   .openapi('OneRelease');
 export const servedShape = z
   .object({ release: releaseShape, changed: z.boolean() })
-  .openapi('Served', { description: '`changed` is false where it served already.' });
+  .openapi('Served', { description: '`changed` is false where it served already, under the same names.' });
 
 export const listQuery = z.strictObject({ agent: agentName.optional(), limit: limit(50) });
 export const releaseParam = z.object({ name: releaseSchema.shape.name });
@@ -37,7 +37,15 @@ export const newReleaseBody = releaseAsked.extend({
   ),
   by,
 });
-export const serveBody = z.strictObject({ agent: whose, by, reason });
+export const serveBody = z.strictObject({
+  agent: whose,
+  by,
+  reason,
+  aliases: z.array(releaseSchema.shape.model).max(100).optional().openapi({
+    description:
+      'Model names, besides the agent’s own, under which clients get it. Without this they stay as they are.',
+  }),
+});
 
 export const rolloutShape = z
   .object({

@@ -1,10 +1,8 @@
 /** Exports a dataset: reads what may still be learned from, writes the lines, and counts what was left out and why. */
 import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createWriteStream, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { finished } from 'node:stream/promises';
 import { ConfigError } from '../errors.ts';
 import type { Store } from '../store/postgres.ts';
 import { consentedLines } from './consented.ts';
@@ -68,6 +66,8 @@ export async function* exportLines(
   return { rows, left: { ...left }, thoughtsLost };
 }
 
+const writtenAtOnce = 64 * 1024; // characters
+
 /** Into a file that is there whole or not at all. */
 export async function exportToFile(
   lines: AsyncGenerator<string, ExportCounts>,
@@ -84,26 +84,29 @@ export async function exportToFile(
   if (!force && existsSync(path))
     throw new ConfigError(`${out} exists already. Choose another name, or write over it with --force.`);
   const aside = join(dirname(path), `.${basename(path)}.${randomBytes(4).toString('hex')}`);
-  const stream = createWriteStream(aside, { flags: 'wx', mode: 0o600 });
+  const file = await open(aside, 'wx', 0o600);
   try {
     let rows = 0;
+    let waiting = '';
     for (;;) {
       signal?.throwIfAborted();
       const next = await lines.next();
-      if (next.done) {
-        stream.end();
-        await finished(stream);
-        const file = await open(aside, 'r+');
-        await file.sync();
-        await file.close();
-        await rename(aside, path);
-        return next.value;
+      if (!next.done) {
+        waiting += `${next.value}\n`;
+        onRow?.(++rows);
       }
-      if (!stream.write(`${next.value}\n`)) await once(stream, 'drain');
-      onRow?.(++rows);
+      if (next.done || waiting.length >= writtenAtOnce) {
+        await file.appendFile(waiting);
+        waiting = '';
+      }
+      if (!next.done) continue;
+      await file.sync();
+      await file.close();
+      await rename(aside, path);
+      return next.value;
     }
   } catch (error) {
-    stream.destroy();
+    await file.close().catch(() => {}); // it may be closed already
     await rm(aside, { force: true });
     throw error;
   }

@@ -187,6 +187,19 @@ describe('a rollout', () => {
     expect(JSON.parse(row!.details)).toEqual({ name: 'v1', before: 'v2', reason: 'It was not.' });
   });
 
+  it('keeps the names that clients ask for through a promotion and back, until others are given', async () => {
+    const store = await withStore();
+    const { v1 } = await begin(store);
+    expect(await serveRelease(store, v1, 'eve', noon + 1, { aliases: ['gpt-4o'] })).toBe(true); // what serves stays
+    expect(await serveRelease(store, v1, 'eve', noon + 1, { aliases: ['gpt-4o'] })).toBe(false);
+    await moveRollout(store, 'r1', 'promote', 'eve', 'Good.', noon + 2);
+    expect(await readRoutes(store)).toMatchObject([{ release: { name: 'v2' }, aliases: ['gpt-4o'] }]);
+    await serveRelease(store, v1, 'eve', noon + 3);
+    expect(await readRoutes(store)).toMatchObject([{ release: { name: 'v1' }, aliases: ['gpt-4o'] }]);
+    await serveRelease(store, v1, 'eve', noon + 4, { aliases: [] });
+    expect(await readRoutes(store)).toMatchObject([{ release: { name: 'v1' }, aliases: [] }]);
+  });
+
   it('is judged by the traffic its agent learns from, and by no other', async () => {
     const store = await withStore();
     const { v1, v2 } = await begin(store);

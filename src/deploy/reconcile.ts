@@ -3,10 +3,11 @@
  * transaction, which also announces it to the gateways. Killed at any point, the next call finds either nothing done or
  * everything; called twice at once, one writes and the other finds that it is too late.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { ConflictError, NotFoundError } from '../errors.ts';
 import type { Store } from '../store/postgres.ts';
-import { insertRelease, readRelease, servingRelease, setRoute } from '../store/releases.ts';
+import { insertRelease, readRelease, routedAliases, servingRelease, setRoute } from '../store/releases.ts';
 import { insertRollout, listRollouts, readRollout, updateRollout } from '../store/rollouts.ts';
 import { type AdmissionReport, admit } from './admit.ts';
 import { audit } from './audit.ts';
@@ -39,13 +40,13 @@ export async function createRelease(store: Store, given: NewRelease, actor: stri
 export type Serve = {
   /** Why; stands in the audit log. */
   readonly reason?: string;
-  /** Model names, besides the agent's own, that are routed; without it they stay as they are. */
+  /** Model names, besides the agent's own, under which clients get it; without this they stay as they are. */
   readonly aliases?: readonly string[];
 };
 
 /**
  * Lets a release answer all of an agent's traffic without a rollout: the first one, and the way back after a promotion.
- * False if it does so already.
+ * False if it does so already, under the same names.
  */
 export async function serveRelease(
   store: Store,
@@ -57,10 +58,15 @@ export async function serveRelease(
   const { agent, id, name } = release;
   return store.db.transaction().execute(async (transaction) => {
     const before = await servingRelease({ db: transaction }, agent);
-    await setRoute(transaction, { agent, release: id, at: now, ...(aliases ? { aliases } : {}) });
-    if (before?.id === id) return false;
-    const details = { name, before: before?.name ?? null, ...(reason === undefined ? {} : { reason }) };
+    const names = await routedAliases({ db: transaction }, agent);
+    const given = aliases === undefined ? {} : { aliases: [...new Set(aliases)] };
+    await setRoute(transaction, { agent, release: id, at: now, ...given });
+    const isSame = before?.id === id;
+    if (isSame && (given.aliases === undefined || isDeepStrictEqual(given.aliases, names))) return false;
+    const why = reason === undefined ? {} : { reason };
+    const details = { name, before: before?.name ?? null, ...why, ...given };
     await audit(transaction, { agent, actor, event: 'release-served', subject: id, details, at: now });
+    if (isSame) return true;
     // Writers of the audit log take turns, so from here on no rollout begins until this is done or undone.
     const [open] = await listRollouts({ db: transaction }, { agent, open: true, limit: 1 });
     if (open)

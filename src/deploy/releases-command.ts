@@ -3,12 +3,13 @@ import { Command, InvalidArgumentError } from 'commander';
 import { type CommonOptions, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
 import { ConfigError } from '../errors.ts';
-import { listReleases, servingRelease } from '../store/releases.ts';
+import { listReleases, routedAliases, servingRelease } from '../store/releases.ts';
 import { type Column, oneLine, plain, table } from '../terminal.ts';
 import { type ActOptions, acting, type ListOptions, listing, reasonOption, time } from './command-parts.ts';
 import { readCard } from './read-card.ts';
 import { serveRelease } from './reconcile.ts';
 import { findRelease, type ReleaseAsked, registerRelease, releaseAsked } from './register.ts';
+import { releaseSchema } from './release.ts';
 
 type OneOptions = CommonOptions & { readonly agent?: string };
 const agentOption = ['--agent <name>', 'whose it is (default: the first agent of the settings)'] as const;
@@ -60,6 +61,14 @@ const create = acting('create', 'Register a release: a model or checkpoint that 
     }),
   );
 
+const alias = (text: string, before: readonly string[] = []): readonly string[] => {
+  if (!releaseSchema.shape.model.safeParse(text).success)
+    throw new InvalidArgumentError('Give the name of a model, of 1 to 256 characters.');
+  return [...before, text];
+};
+
+type ServeOptions = ActOptions & OneOptions & { readonly alias?: readonly string[] | false };
+
 const serve = acting(
   'serve',
   'Let a release answer all of its agent’s traffic at once: the first one, or the way back.',
@@ -67,25 +76,33 @@ const serve = acting(
   .argument('<name>', 'name of the release')
   .option(...agentOption)
   .option(...reasonOption)
+  .option(
+    '--alias <model>',
+    'a model name that clients ask for, besides the agent’s own; may be repeated (default: as before)',
+    alias,
+  )
+  .option('--no-alias', 'only the agent’s own name from now on')
   .addHelpText(
     'after',
-    '\nA candidate goes to the users step by step with `pawl rollouts start`; this does not wait or measure.\n\nExample:\n  pawl releases serve v1 --agent support-desk --reason "v2 is rude in German"',
+    '\nA candidate goes to the users step by step with `pawl rollouts start`; this does not wait or measure.\n\nExamples:\n  pawl releases serve v1 --alias qwen3\n  pawl releases serve v1 --agent support-desk --reason "v2 is rude in German"',
   )
-  .action((name: string, options: ActOptions & OneOptions) =>
+  .action((name: string, options: ServeOptions) =>
     withHome(options, 'existing', async ({ config, store, terminal }) => {
       const agent = agentOf(config, options.agent).name;
       const release = await findRelease(store, agent, name);
       const before = await servingRelease(store, agent);
-      const reason = options.reason === undefined ? {} : { reason: options.reason };
-      const changed = await serveRelease(store, release, options.by, Date.now(), reason);
+      const changed = await serveRelease(store, release, options.by, Date.now(), {
+        ...(options.reason === undefined ? {} : { reason: options.reason }),
+        ...(options.alias === undefined ? {} : { aliases: options.alias || [] }),
+      });
       if (options.json) terminal.write(JSON.stringify({ release, before: before?.name ?? null, changed }, null, 2));
       else if (!changed) terminal.write(plain(`Release ${name} serves all traffic of ${agent} already.`));
-      else
-        terminal.write(
-          plain(
-            `Release ${name} serves all traffic of ${agent} now${before === null ? '' : `, in place of ${before.name}`}.`,
-          ),
-        );
+      else {
+        const instead = before === null || before.id === release.id ? '' : `, in place of ${before.name}`;
+        terminal.write(plain(`Release ${name} serves all traffic of ${agent} now${instead}.`));
+        const names = [agent, ...(await routedAliases(store, agent))];
+        terminal.write(terminal.paint.dim(plain(`Clients get it when they ask for the model ${names.join(' or ')}.`)));
+      }
     }),
   );
 

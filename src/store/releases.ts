@@ -113,6 +113,20 @@ export const setRoute = async (
     });
 };
 
+/** Model names, besides the agent's own, under which the agent's release answers. */
+export const routedAliases = async (store: Pick<Store, 'db'>, agent: string): Promise<readonly string[]> => {
+  const row = await store.db
+    .withTables<ReleaseTables>()
+    .selectFrom('routes')
+    .select('aliases')
+    .where('agent', '=', agent)
+    .executeTakeFirst()
+    .catch((error) => {
+      throw storeError(error, `Reading the route of agent ${agent}`);
+    });
+  return row?.aliases ?? [];
+};
+
 /** The release that answers the agent's traffic where no rollout says otherwise. */
 export const servingRelease = async (store: Pick<Store, 'db'>, agent: string): Promise<Release | null> => {
   const row = await store.db

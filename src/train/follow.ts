@@ -44,7 +44,9 @@ export async function conclude(
   terminal.write(plain(`Run ${id} is ${run.status}${run.reason ? `: ${run.reason}` : '.'}`));
   if (model === null) return terminal.write(`Go on with: pawl runs resume ${id}`);
   terminal.write(plain(`Model: ${model}`));
-  terminal.write(`Make it a release: pawl releases create ${id} --agent ${run.agent} --checkpoint ${model}`);
+  terminal.write(
+    `Make it a release: pawl releases create ${id} --agent ${run.agent} --checkpoint ${model} --run ${id}`,
+  );
 }
 
 /** Redraws in place on a terminal; into a pipe goes only the newest second line, one per step. */

@@ -75,6 +75,12 @@ describe('a call without a row', () => {
     expect(ids(result.uncounted)).toEqual(['old']);
   });
 
+  it('is not laid to a kill that the gateway had counted it before', () => {
+    const sent = [call('dropped', 400), call('dropped too', 600), call('new', 980)];
+    const result = account(ledger({ sent, lives: [life(0, 1000, 'killed', 2)] }), holds([]));
+    expect([result.killed, result.maxUnrecordedMs, result.uncounted]).toEqual([1, 20, []]);
+  });
+
   it('is not laid to an end that was asked for, nor to a process that died by itself', () => {
     for (const end of ['asked', 'died'] as const)
       expect(

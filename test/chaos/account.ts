@@ -5,8 +5,9 @@
  *   acknowledged      a vote or outcome got its 202
  *   recorded          its row is in the database at the end, after the last recovery and a drain
  *   counted           lost by the gateway's own counters, summed over all its lives
- *   killed            answered within `windowMs` before a kill -9 of the gateway and not recorded: counters in memory die
- *                     with their process, so these losses are laid to the kill by time
+ *   killed            answered within `windowMs` before a kill -9 of the gateway and not recorded, beyond what it had counted
+ *                     by then, which pays for the oldest: counters in memory die with their process, so these losses are
+ *                     laid to the kill by time
  *   destroyed         a record whose only copy a fault damaged on purpose, by name
  *
  *   lost_acknowledged 202, not destroyed, no row
@@ -80,9 +81,18 @@ export function account(ledger: Ledger, evidence: Evidence, windowMs = 1000): Ac
   for (const call of ledger.sent) {
     if (isSignal(call) || call.record === null || isRecorded(call) || isDestroyed(call)) continue;
     const life = lifeOf(ledger.lives, call);
-    const age = life === null ? null : ageAtKill(life, call);
-    if (age === null || age > windowMs) missing.set(life, [...(missing.get(life) ?? []), call]);
-    else {
+    missing.set(life, [...(missing.get(life) ?? []), call]);
+  }
+  const wrong = (sent: Sent): Wrong => ({ id: sent.id, where: whereIn(ledger, sent) });
+  const uncounted: Wrong[] = [];
+  for (const [life, calls] of missing) {
+    const byAge = calls.toSorted((a, b) => (a.endedAt ?? Infinity) - (b.endedAt ?? Infinity));
+    for (const call of byAge.slice(life?.counted ?? 0)) {
+      const age = life === null ? null : ageAtKill(life, call);
+      if (age === null || age > windowMs) {
+        uncounted.push(wrong(call));
+        continue;
+      }
       killed++;
       if (call.status === 200 && age > maxUnrecordedMs) {
         maxUnrecordedMs = age;
@@ -90,8 +100,6 @@ export function account(ledger: Ledger, evidence: Evidence, windowMs = 1000): Ac
       }
     }
   }
-  const wrong = (sent: Sent): Wrong => ({ id: sent.id, where: whereIn(ledger, sent) });
-  const uncounted = [...missing].flatMap(([life, calls]) => calls.slice(life?.counted ?? 0).map(wrong));
 
   const acknowledged = ledger.sent.filter((sent) => isSignal(sent) && sent.status === 202);
   const row = (kind: Kind) => {
