@@ -47,7 +47,7 @@ export async function startPawl(
     const onText = (chunk: string) => {
       text += chunk;
       const found = /gateway +(http:\S+)\/v1/.exec(text)?.[1];
-      if (found && /upstream .*\n/.test(text)) setTimeout(() => resolve(found), 10);
+      if (found && /(upstream|engine) .*\n/.test(text)) setTimeout(() => resolve(found), 10);
     };
     child.stdout!.setEncoding('utf8').on('data', onText);
     child.stderr!.setEncoding('utf8').on('data', onText);

@@ -62,6 +62,7 @@ it('lists turns with what each cost and gained', async () => {
     ...{ agent: 'desk', number: 1, seed: 7, done: ['collect'], startedAt: 1000, endedAt: 2000 },
     state: {
       begun: { trigger: 'schedule', reason: 'It is due.' },
+      collect: { since: 0, until: 1000, conversations: 40 },
       evaluate: { report: 'r', verdict: 'pass', before: 0.5, after: 0.75, interval: [0.1, 0.4], p: 0.01, reasons: [] },
       deploy: { rollout: 'x', phase: 'promoted', release: 'desk-1', reasons: [] },
       spent: { seconds: 60, tokens: 1000, money: 0.5 },

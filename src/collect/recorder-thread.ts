@@ -1,6 +1,6 @@
 /**
  * Keeps the recorder's worker thread running. One that dies is replaced. One that has not been heard of for too long hangs (it
- * reports several times a second, whatever there is to do): it is ended and replaced. Who uses the thread is told what
+ * reports every second, whatever there is to do): it is ended and replaced. Who uses the thread is told what
  * became of it, once.
  *
  * Loading its code takes most of a thread's start, and until it is ready what has been answered is nowhere but in memory. So a
@@ -35,7 +35,7 @@ export type Thread = {
   close(): Promise<void>;
 };
 
-const LOOK_MS = 250;
+const LOOK_MS = 1000;
 /** Loading the code on a busy machine takes seconds. */
 const START_MS = 60_000;
 const SPARE_AFTER_MS = 5000;
@@ -62,28 +62,29 @@ export async function keepThread(options: ThreadOptions): Promise<Thread> {
     const held: Held = { worker, state: 'loading', unheard: 0 };
     spare = held;
     let failure: unknown = null;
-    const look = setInterval(() => {
-      if (held.state === 'loaded') return; // it has nothing to say
-      const limitMs = held.state === 'ready' ? options.hangMs : START_MS;
-      // Looks, not time: while this thread itself stood still, nothing could be heard.
-      if (++held.unheard * LOOK_MS < limitMs) return;
-      end('hang', `nothing was heard of it for ${Math.round(limitMs / 1000)} s`);
-      void worker.terminate();
-    }, LOOK_MS);
-    look.unref();
-    const end = (lost: LostReason, cause: unknown) => {
-      if (held.state === 'over') return;
-      clearInterval(look);
-      ended(held, lost, cause);
-    };
     worker.on('message', (message: FromWorker) => {
       if (held.state !== 'over') heard(held, message);
     });
     worker.on('error', (error) => {
       failure = error;
     });
-    worker.on('exit', (code) => end('crash', failure ?? `exit code ${code}`));
+    worker.on('exit', (code) => {
+      if (held.state !== 'over') ended(held, 'crash', failure ?? `exit code ${code}`);
+    });
   }
+
+  function look(held: Held): void {
+    if (held.state === 'loaded') return; // it has nothing to say
+    const limitMs = held.state === 'ready' ? options.hangMs : START_MS;
+    // Looks, not time: while this thread itself stood still, nothing could be heard.
+    if (++held.unheard * LOOK_MS < limitMs) return;
+    ended(held, 'hang', `nothing was heard of it for ${Math.round(limitMs / 1000)} s`);
+    void held.worker.terminate();
+  }
+  const looking = setInterval(() => {
+    for (const held of [current, spare]) if (held !== null) look(held);
+  }, LOOK_MS);
+  looking.unref();
 
   function heard(held: Held, message: FromWorker): void {
     held.unheard = 0;
@@ -117,6 +118,7 @@ export async function keepThread(options: ThreadOptions): Promise<Thread> {
     } else spare = null;
     if (closing) return;
     if (settle !== null) {
+      clearInterval(looking);
       settle.failed(new Error(`The recorder could not start: ${String(cause)}.`, { cause }));
       return;
     }
@@ -161,6 +163,7 @@ export async function keepThread(options: ThreadOptions): Promise<Thread> {
         clearTimeout(limit);
       }
       await within(ending, END_MS);
+      clearInterval(looking);
     },
   };
 }

@@ -1,7 +1,7 @@
 /**
  * The worker thread of recording: exchanges in, turns journalled, journal pumped into the database. Once its code is loaded
  * it waits to be told to begin. It reads one message at a time, gives way between exchanges so that disk and database work
- * goes on, and reports progress back every few milliseconds. Started by recorder.ts through recorder-boot.js; nothing else
+ * goes on, and reports progress back within milliseconds. Started by recorder.ts through recorder-boot.js; nothing else
  * imports it.
  */
 import { join } from 'node:path';
@@ -34,8 +34,10 @@ import { createYielding } from './yielding.ts';
 
 /** How long the event loop may be held by parsing before disk and database get their turn. */
 const SLICE_MS = 5;
-/** Also a sign of life. */
-const REPORT_MS = 250;
+/** How often it is looked whether there is something to report. */
+const LOOK_MS = 250;
+/** Without anything new only a sign of life is given, after so many looks: each report wakes the thread that answers. */
+const SILENT_LOOKS = 4;
 /** Acknowledgements wait this long for company: each one interrupts the thread that answers requests. */
 const ACKNOWLEDGE_MS = 10;
 const THREAD_MEMORY_MS = 60 * 60 * 1000;
@@ -107,6 +109,8 @@ let taken = 0;
 let unfinished = 0; // appends and exchanges not settled yet
 const finishedSince = { exchanges: 0, bytes: 0, threads: [] as ThreadPoint[] };
 let reporting = false;
+let reported = '';
+let looksSince = 0;
 
 port.on('message', (message: ToWorker) => {
   switch (message.kind) {
@@ -137,8 +141,8 @@ port.on('message', (message: ToWorker) => {
 });
 const timer = setInterval(() => {
   yielding.look(taken, performance.now());
-  report();
-}, REPORT_MS);
+  if (++looksSince >= SILENT_LOOKS || JSON.stringify(counts()) !== reported) report();
+}, LOOK_MS);
 // Waited for before the first exchange comes, not by it: what waits here would be lost with the process.
 if (threads === null)
   await Promise.race([threadsKnown, new Promise<void>((resolve) => setTimeout(resolve, SEED_MS).unref())]);
@@ -322,16 +326,19 @@ function reportSoon(): void {
 
 function report(): void {
   const { exchanges, bytes, threads: points } = finishedSince;
+  const now = counts();
   post({
     kind: 'progress',
     exchanges,
     bytes,
-    counts: counts(),
+    counts: now,
     threads: points.length > 0 ? packThreads(points) : null,
   });
   finishedSince.exchanges = 0;
   finishedSince.bytes = 0;
   finishedSince.threads = [];
+  reported = JSON.stringify(now);
+  looksSince = 0;
 }
 
 function counts(): WorkerCounts {

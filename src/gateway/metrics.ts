@@ -9,6 +9,8 @@ import type { TurnStatus } from '../collect/turn.ts';
 import type { Refusal } from './explore.ts';
 
 const maxValues = 200;
+/** Milliseconds, longer than any process lives. */
+const never = 2 ** 40;
 
 export type Metrics = {
   readonly registry: Registry;
@@ -47,10 +49,28 @@ function bounded(): (value: string) => string {
   };
 }
 
+/** Node's own, without what is sampled a hundred times a second: that would be most of what an idle gateway does. */
+function processMetrics(registry: Registry): void {
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: never });
+  for (const of of ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'])
+    registry.removeSingleMetric(`nodejs_eventloop_lag_${of}_seconds`);
+  let last = performance.eventLoopUtilization();
+  new Gauge({
+    name: 'nodejs_eventloop_utilization',
+    help: 'Share of the time since the last reading in which the event loop was busy',
+    registers: [registry],
+    collect() {
+      const now = performance.eventLoopUtilization();
+      this.set(performance.eventLoopUtilization(now, last).utilization);
+      last = now;
+    },
+  });
+}
+
 export function createMetrics(recorder: () => RecorderStats, linesLost: () => number = () => 0): Metrics {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
   const registers = [registry];
+  processMetrics(registry);
   const releaseLabel = bounded();
   const signalLabel = bounded();
 

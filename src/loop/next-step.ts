@@ -1,6 +1,6 @@
 /**
  * What the loop does next: a pure function of the newest turn, of what is known, and of the time. It is asked again after
- * everything it said was done, and whenever something may have changed; whoever asks it (run-turn.ts) needs no memory.
+ * everything it said was done, and whenever something may have changed; whoever asks it (loop.ts) needs no memory.
  *
  * The first line that applies decides.
  *

@@ -31,8 +31,9 @@ export function stageLines(stage: StageName, state: LoopState): string[] {
       ];
     }
     case 'train': {
-      const { run: id, recipe = '', steps, tokens } = state.train!;
-      return [`run ${id}, ${recipe === '' ? '' : `${recipe}, `}${steps} steps, ${Math.round(tokens / 1000)}k tokens`];
+      const { run: id, recipe = '', reasons = [], steps, tokens } = state.train!;
+      const of = `${recipe === '' ? '' : `${recipe}, `}${steps} steps, ${Math.round(tokens / 1000)}k tokens`;
+      return [`run ${id}, ${of}`, ...reasons];
     }
     case 'evaluate': {
       const { before, after, verdict, p } = state.evaluate!;

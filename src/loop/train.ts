@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { datasetReader } from '../curate/read.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import type { StepMetrics } from '../train/metrics.ts';
-import { planRun, settingsOf, specOf } from '../train/plan.ts';
+import { adviceFor, planRun, settingsOf, specOf } from '../train/plan.ts';
 import { exportResult, resultOf } from '../train/result.ts';
 import { createRun, train as trainRun } from '../train/run.ts';
 import type { Budget } from '../train/stop.ts';
@@ -40,7 +40,9 @@ export const train: Step = async (work, turn) => {
     case 'finished': {
       const checkpoint = join(home, 'models', id);
       await exportResult(id, checkpoint, { store: runs, engine });
-      return { train: { run: id, recipe: run.recipe, steps: run.step, tokens: run.spent.tokens, checkpoint } };
+      const { recipe, step: steps } = run;
+      const reasons = await whyOf(work, turn, recipe);
+      return { train: { run: id, recipe, reasons, steps, tokens: run.spent.tokens, checkpoint } };
     }
     case 'held':
     case 'stopped':
@@ -72,6 +74,13 @@ async function planTurn({ store, home, agent, engine: open, left }: Work, turn: 
   const plan = await planRun(spec.settings, spec, engine, read, agent);
   const fresh = { ...spec, id, agent: agent.name, folder: join(home, 'runs', id) };
   return { plan, run: await createRun(runs, fresh, plan.stages, Date.now()) };
+}
+
+/** Why this recipe; nothing where the agent's file names it. */
+async function whyOf({ store, home, agent }: Work, { state }: LoopTurn, recipe: string): Promise<readonly string[]> {
+  if (agent.train.recipe !== 'auto') return [];
+  const advice = await adviceFor(agent, state.curate!.dataset, datasetReader(store, home));
+  return advice.recipe === recipe ? advice.reasons : [];
 }
 
 /** What the agent's file allows one run, and never more than the turn has left. */

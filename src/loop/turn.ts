@@ -42,6 +42,8 @@ export type LoopState = {
   readonly train?: {
     readonly run: string;
     readonly recipe?: string;
+    /** Why this recipe, in sentences, where it was not set. */
+    readonly reasons?: readonly string[];
     readonly steps: number;
     readonly tokens: number;
     readonly checkpoint: string;

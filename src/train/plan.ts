@@ -300,6 +300,10 @@ async function environmentOf({ ofAgent, environment }: RunSettings, agent?: OfAg
   return (ofAgent && agent?.environment) || null;
 }
 
+/** What `auto` makes of an agent and a dataset. */
+export const adviceFor = (agent: OfAgent, dataset: string, readDataset: DatasetReader): Promise<Advice> =>
+  adviseFor({ dataset }, agent.environment !== undefined, readDataset);
+
 /** The advice for what these settings bring, before a recipe is chosen. */
 async function adviseFor(
   settings: Partial<RunSettings>,
