@@ -63,7 +63,9 @@ beforeAll(async () => {
       if (secret === 'client key') clientKey = token;
     },
   });
-  const { token } = await createKey(serving.store, { agent, name: 'customers', origin: 'simulation' });
+  const { token } = await createKey(serving.store, {
+    ...{ agent, name: 'customers', origin: 'simulation' as const, scopes: ['call', 'feedback', 'outcomes'] },
+  });
   desk = { api: openApi(serving.url, adminToken), key: token, agent };
 });
 afterAll(async () => {

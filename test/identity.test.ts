@@ -25,6 +25,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 beforeAll(async () => {
+  // Its users are real ones: the demo's agent learns from simulated ones.
+  writeFileSync(join(folder, 'pawl.config.ts'), `export default { agents: [{ name: 'support-desk' }] };\n`);
   upstream = await startUpstream();
 });
 
@@ -34,7 +36,7 @@ async function command(args: readonly string[], env: Record<string, string>): Pr
     execFile(
       process.execPath,
       [bin, ...args],
-      { env: { PATH, HOME, TMPDIR, PAWL_PORT: '0', ...env } },
+      { cwd: folder, env: { PATH, HOME, TMPDIR, PAWL_PORT: '0', ...env } },
       (error, out, err) =>
         error === null ? resolve(out) : reject(new Error(`pawl ${args.join(' ')}: ${err}`, { cause: error })),
     );

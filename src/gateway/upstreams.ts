@@ -24,16 +24,15 @@ export type Upstreams = {
   close(): Promise<void>;
 };
 
-const connectTo = buildConnector({ timeout: 5_000 });
+const connector = buildConnector({ timeout: 5_000 });
 const connect: buildConnector.connector = (options, done) =>
-  connectTo(options, (error, socket) => (error === null ? done(null, skipContinue(socket)) : done(error, null)));
+  connector(options, (error, socket) => (error === null ? done(null, skipContinue(socket)) : done(error, null)));
 
 export function connectUpstreams(configured: Config['upstreams']): Upstreams {
   const connected = new Map<string, Connected>();
-  let settings: Config['upstreams'] = {};
+  let settings = configured;
   let chains = chainsOf(settings);
-  const add = (name: string, upstream: Upstream) => {
-    const { baseUrl, key, silenceSeconds, defaults } = upstream;
+  const connectTo = (name: string, { baseUrl, key, silenceSeconds, defaults }: Upstream) => {
     const url = new URL(baseUrl);
     connected.set(name, {
       pool: new Pool(url.origin, { connections: 512, connect, keepAliveTimeout: 30_000 }),
@@ -42,15 +41,17 @@ export function connectUpstreams(configured: Config['upstreams']): Upstreams {
       silenceMs: silenceSeconds * 1000,
       defaults,
     });
-    settings = { ...settings, [name]: upstream };
-    chains = chainsOf(settings);
   };
-  for (const [name, upstream] of Object.entries(configured)) add(name, upstream);
+  for (const [name, upstream] of Object.entries(configured)) connectTo(name, upstream);
   return {
     get names() {
       return [...connected.keys()];
     },
-    add,
+    add(name, upstream) {
+      connectTo(name, upstream);
+      settings = { ...settings, [name]: upstream };
+      chains = chainsOf(settings);
+    },
     get: (name) => connected.get(name)!,
     chain: (model) => chains.listed.get(model) ?? chains.others,
     from: (name) => chains.from.get(name) ?? [],
