@@ -1,7 +1,7 @@
 /**
  * Interrupted is not finished: a turn of the loop that is aborted, paused, stopped, that fails, or whose engine is killed,
  * at points in every stage, ends as one that was left alone, to the last bit of its weights, or says that it has no result.
- * Processes killed with SIGKILL are in loop.test.ts and interrupted.slow.test.ts.
+ * Processes killed with SIGKILL are in loop.slow.test.ts and interrupted.slow.test.ts.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once, setMaxListeners } from 'node:events';

@@ -6,12 +6,16 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const longest = [
   'test/interrupted.slow.test.ts',
-  'test/loop.test.ts',
+  'test/loop.slow.test.ts',
   'test/kill.test.ts',
   'test/chaos/chaos.test.ts',
   'test/own-agent.test.ts',
   'test/bad-candidate.test.ts',
   'test/bad-days.test.ts',
+  'test/restarts.test.ts',
+  'test/silent-database.test.ts',
+  'test/rollout-commands.test.ts',
+  'test/database-away.test.ts',
   'src/store/embedded.test.ts',
   'test/commands.test.ts',
   'test/interrupted.test.ts',
