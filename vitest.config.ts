@@ -13,7 +13,7 @@ export default defineConfig(({ mode }) => ({
     hookTimeout: 120_000,
     // Tests with real processes mostly wait, so one more than the cores of a small machine.
     maxWorkers: 3,
-    env: { KILLS: mode === 'all' ? '50' : '20' },
+    env: { KILLS: mode === 'all' ? '50' : '12' },
     sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/closing-line.ts'],
   },

@@ -14,7 +14,7 @@ const longest = [
   'test/bad-days.test.ts',
   'test/restarts.test.ts',
   'test/silent-database.test.ts',
-  'test/rollout-commands.test.ts',
+  'test/rollout-commands.slow.test.ts',
   'test/database-away.test.ts',
   'src/store/embedded.test.ts',
   'test/commands.test.ts',

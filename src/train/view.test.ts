@@ -49,8 +49,8 @@ describe('the terminal view', () => {
 });
 
 describe('exported metrics', () => {
-  it('have Prometheus names, a help line each, and escaped labels', () => {
-    const text = toPrometheus([{ id: 'r1', last: steps[1]! }]);
+  it('have Prometheus names, a help line each, and escaped labels', async () => {
+    const text = await toPrometheus([{ id: 'r1', last: steps[1]! }]);
     expect(text).toContain('# TYPE pawl_train_reward_mean gauge');
     expect(text).toContain('pawl_train_reward_mean{run="r1",stage="grpo"} 0.75');
     expect(text).toContain('pawl_train_step{run="r1",stage="grpo"} 2');
