@@ -77,6 +77,7 @@ export function usersFrom(outcome: string, before: Served, baseline: Served, aft
 
 function figure({ n, sum }: Sample): UserFigure | null {
   if (n === 0) return null;
-  const success = sum / n;
+  // The database adds in whatever order it reads; the last bit of a sum is no news.
+  const success = Number((sum / n).toFixed(12));
   return { n, success, interval: wilson(success, n) };
 }
