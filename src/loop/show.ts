@@ -11,11 +11,8 @@ export const signed = (share: number) => `${share < 0 ? '−' : '+'}${Math.abs(s
 /** What a stage did, in plain numbers. */
 export function stageLines(stage: StageName, state: LoopState): string[] {
   switch (stage) {
-    case 'collect': {
-      const { conversations, resolved } = state.collect!;
-      const well = resolved === undefined ? '' : `, ${percent(resolved / Math.max(1, conversations))} resolved`;
-      return [`${conversations} conversations through the gateway${well}`];
-    }
+    case 'collect':
+      return [`${state.collect!.conversations} conversations through the gateway`];
     case 'score': {
       const { trajectories, scored } = state.score!;
       return [`${scored} of ${trajectories} trajectories scored`];

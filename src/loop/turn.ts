@@ -27,8 +27,6 @@ export type LoopState = {
     readonly since: number;
     readonly until: number;
     readonly conversations: number;
-    /** As told by whoever sent them, where somebody did. */
-    readonly resolved?: number;
   };
   readonly score?: { readonly trajectories: number; readonly scored: number };
   readonly curate?: {
