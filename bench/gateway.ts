@@ -4,13 +4,17 @@
  * of their own; all share this machine's cores, Postgres included, so Pawl pays for its recording inside the figure.
  *
  *   throughput: as many requests as 32 connections carry, short rounds, alternating; the ratio is the median over rounds
- *   sustained:  answers over the round and the time until the last of its turns was in the database: what is put off shows
+ *   sustained:  answers over the round and the time until the last of its turns was in the database: what is put off shows;
+ *               its ratio is that to the bare proxy's answers of the same round
  *   overhead:   a fixed 300 requests/s, alternating; percentile of Pawl minus percentile of bare, median over rounds
  *   lost:       answers Pawl gave less turns in the database, after draining
  *
- * Options: --rounds 7 --seconds 4 --stream
+ * Pawl runs as users run it: built, not from source. With `--turns 50` the conversations grow as an agent's do: each call sends all that
+ * was said before, up to fifty turns of 400 bytes a message.
+ *
+ * Options: --rounds 7 --seconds 4 --stream --turns 1
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -32,11 +36,15 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '4' },
     target: { type: 'string', default: '' },
     stream: { type: 'boolean', default: false },
+    turns: { type: 'string', default: '1' },
   },
 });
 
+const words = 'Where it is now, and when it will come, is what I would like to know before the end of the week. ';
+const said = (customer: number, turn: number) => `${turn}, from customer ${customer}: ${words.repeat(4)}`;
+
 /** One agent's instructions and tools, another customer each time. */
-const body = (stream: boolean, customer: number) =>
+const body = (stream: boolean, customer: number, turns: number) =>
   JSON.stringify({
     model: 'echo',
     stream,
@@ -48,11 +56,28 @@ const body = (stream: boolean, customer: number) =>
       },
       { role: 'assistant', content: 'Let me look that up for you.' },
       { role: 'user', content: 'Thanks. My mail address is ann@example.com, in case you need it.' },
+      ...Array.from({ length: 2 * (turns - 1) }, (_, i) => ({
+        role: i % 2 === 0 ? 'assistant' : 'user',
+        content: said(customer, i),
+      })),
     ],
     tools: [
       { type: 'function', function: { name: 'find_order', parameters: { type: 'object', properties: { order: {} } } } },
     ],
   });
+
+type Payload = { readonly body: string; readonly conversation: string };
+
+/** Of a thousand customers one call each, or of twenty at a time all the calls of a conversation, side by side. */
+function* payloads(stream: boolean, turns: number): Generator<Payload> {
+  const atOnce = turns === 1 ? 1000 : 20;
+  const bodies = Array.from({ length: turns }, (_, turn) =>
+    Array.from({ length: atOnce }, (_, customer) => body(stream, customer, turn + 1)),
+  );
+  for (let round = 0; ; round++)
+    for (const all of bodies)
+      for (const [customer, one] of all.entries()) yield { body: one, conversation: `${round}-${customer}` };
+}
 
 /** The least a proxy can do: read the body, send it on, send the answer back. */
 async function bare(target: string): Promise<void> {
@@ -99,7 +124,7 @@ async function listen(server: ReturnType<typeof createServer>) {
   process.send!({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
 }
 
-type LoadOrder = { target: string; key: string; seconds: number; rate: number | null; stream: boolean };
+type LoadOrder = { target: string; key: string; seconds: number; rate: number | null; stream: boolean; turns: number };
 type LoadResult = { ok: number; failed: number; seconds: number; latencies: number[] };
 
 /** Obeys orders from the parent: `rate` null is as fast as 32 connections carry, else so many requests a second. */
@@ -109,9 +134,9 @@ function load(): void {
     const url = new URL(order.target);
     const pool = pools.get(url.origin) ?? new Pool(url.origin, { connections: 128 });
     pools.set(url.origin, pool);
-    const payloads = Array.from({ length: 1000 }, (_, customer) => body(order.stream, customer));
-    let next = 0;
-    const headers = { 'content-type': 'application/json', authorization: `Bearer ${order.key}` };
+    const calls = payloads(order.stream, order.turns);
+    const common = { 'content-type': 'application/json', authorization: `Bearer ${order.key}` };
+    const life = `${process.pid}-${Date.now()}`;
     const latencies: number[] = [];
     let ok = 0;
     let failed = 0;
@@ -126,6 +151,8 @@ function load(): void {
       const sent = performance.now();
       open++;
       let status = 0;
+      const call = calls.next().value as Payload;
+      const headers = order.turns === 1 ? common : { ...common, 'x-pawl-trajectory': `${life}-${call.conversation}` };
       const settle = (good: boolean) => {
         open--;
         if (good) ok++;
@@ -134,7 +161,7 @@ function load(): void {
         then();
       };
       pool.dispatch(
-        { path: '/v1/chat/completions', method: 'POST', headers, body: payloads[next++ % payloads.length]! },
+        { path: '/v1/chat/completions', method: 'POST', headers, body: call.body },
         {
           onRequestStart() {},
           onResponseStart(_controller, code) {
@@ -190,6 +217,9 @@ const median = (values: number[]) => percentile(values, 0.5);
 const round = (value: number, digits = 2) => Number(value.toFixed(digits));
 
 async function main(): Promise<void> {
+  execFileSync(process.execPath, ['scripts/build.js', '--quick'], { cwd: root });
+  const turns = Number(options.turns);
+  if (!Number.isInteger(turns) || turns < 1) throw new Error('--turns must be a whole number above 0.');
   const home = mkdtempSync(join(tmpdir(), 'pawl-bench-'));
   const children: ChildProcess[] = [];
   try {
@@ -201,7 +231,13 @@ async function main(): Promise<void> {
     children.push(bareProcess, loader);
     const [bareUrl] = await Promise.all([urlOf(bareProcess), urlOf(loader)]);
 
-    const env = { ...process.env, PAWL_HOME: home, PAWL_PORT: '0', PAWL_UPSTREAM: `${upstreamUrl}/v1` };
+    const env = {
+      ...process.env,
+      PAWL_BUILT: '1',
+      PAWL_HOME: home,
+      PAWL_PORT: '0',
+      PAWL_UPSTREAM: `${upstreamUrl}/v1`,
+    };
     const pawl = spawn(process.execPath, ['bin/pawl.js', 'serve'], {
       cwd: root,
       env,
@@ -223,7 +259,7 @@ async function main(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 1000)); // the gateway hears of the new key
 
     const order = async (target: string, seconds: number, rate: number | null): Promise<LoadResult> => {
-      loader.send({ target, key: token, seconds, rate, stream: options.stream } satisfies LoadOrder);
+      loader.send({ target, key: token, seconds, rate, stream: options.stream, turns } satisfies LoadOrder);
       const [result] = (await once(loader, 'message')) as [LoadResult];
       return result;
     };
@@ -293,12 +329,14 @@ async function main(): Promise<void> {
         pawl_rps: round(median(pawlRps), 0),
         ratio: round(median(pawlRps.map((p, i) => p / bareRps[i]!)), 3),
         sustained_rps: round(median(sustainedRps), 0),
+        sustained_ratio: round(median(sustainedRps.map((p, i) => p / bareRps[i]!)), 3),
         p50_overhead_ms: round(median(p50)),
         p99_overhead_ms: round(median(p99)),
         sent,
         recorded: Number(recorded),
         lost: sent - Number(recorded),
         rounds,
+        turns,
         stream: options.stream,
       }),
     );

@@ -44,6 +44,7 @@ const { values: options } = parseArgs({
     attempts: { type: 'string' },
     'learning-rate': { type: 'string' },
     kl: { type: 'string' },
+    lag: { type: 'string' },
     entropy: { type: 'string' },
     /** Of sft and dpo. */
     epochs: { type: 'string' },
@@ -159,6 +160,7 @@ async function learn(seed: number): Promise<Result> {
     ...given('tasksPerStep', number(options['tasks-per-step'])),
     ...given('attempts', number(options.attempts)),
     ...given('kl', number(options.kl)),
+    ...given('lag', number(options.lag)),
     ...(options.credit === 'turn' ? { credit: 'turn' as const } : {}),
     stages: {
       sft: epochs,
@@ -187,6 +189,7 @@ async function learn(seed: number): Promise<Result> {
         'grad_norm',
         'zero_variance_fraction',
         'sampler_gap',
+        'lag_gap',
         'seconds',
       ] as const
     )

@@ -2,7 +2,8 @@
  * How fast turns are recorded, and whether reading stays flat as trajectories grow: 10k → 100k → 1M over ten days of
  * partitions, one turn each, on the embedded server with fsync on. The rate is that of the first 20,000 turns of a step,
  * recorded as Pawl records them; the server fills up the rest by itself.
- * `--max 100000` stops earlier. Progress on stderr; the last line of stdout is one JSON object.
+ * `--max 100000` stops earlier. With `--turns 120` it is what long conversations take instead (long-conversations.ts).
+ * Progress on stderr; the last line of stdout is one JSON object.
  */
 import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,13 +12,21 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { JournalEntry } from '../src/collect/signal.ts';
 import { origins } from '../src/collect/trajectory.ts';
+import type { Frame } from '../src/store/content.ts';
 import { turn, uuidAt } from '../src/store/fixtures.ts';
-import { openStore } from '../src/store/postgres.ts';
+import { openStore, type Store } from '../src/store/postgres.ts';
 import { writeEntries } from '../src/store/record.ts';
 import { readStats } from '../src/store/stats.ts';
 import { listTrajectories, readTrajectory } from '../src/store/trajectories.ts';
+import { longConversations } from './long-conversations.ts';
 
-const { values } = parseArgs({ options: { max: { type: 'string', default: '1000000' } } });
+const { values } = parseArgs({
+  options: {
+    max: { type: 'string', default: '1000000' },
+    turns: { type: 'string' },
+    conversations: { type: 'string', default: '100' },
+  },
+});
 const max = Number(values.max);
 if (!Number.isInteger(max) || max < 1000) throw new Error(`--max ${values.max} must be a whole number from 1000 on.`);
 const steps = [...new Set([10_000, 100_000, 1_000_000].filter((step) => step < max).concat(max))];
@@ -56,7 +65,7 @@ const entryOf = (n: number): JournalEntry => {
   };
 };
 
-/** The same rows as entryOf, made by the server, to get to a million in minutes. */
+/** About the rows of entryOf, made by the server, to get to a million in minutes; what was said stands in the frame. */
 const fill = `
 with made as materialized (
   select n, at, (at at time zone 'UTC')::date as day, 'agent-' || n % 5 as agent, 'user-' || n % 10000 as user_id, 'release-' || n % 7 as release,
@@ -64,14 +73,18 @@ with made as materialized (
   from generate_series($1::bigint, $2::bigint) n, lateral (select to_timestamp(floor($3::double precision) - (n * 7919) % $4::bigint) as at) t
 ), turns as (
   insert into pawl.turns (id, day, agent, trajectory, user_id, origin, endpoint, keys, started_at, latency_ms, upstream, release, model,
-    status, http_status, attempts, stream, prompt_tokens, completion_tokens, request, choices, redactions)
+    status, http_status, attempts, stream, prompt_tokens, completion_tokens, frame, parts, content_bytes, redactions)
   select gen_random_uuid(), day, agent, 'conversation-' || n, user_id, origin, 'chat', '{}', at, 250, 'local', release, 'small',
     case when n % 100 = 0 then 'error' else 'ok' end, 200, 1, false, 12, 4,
-    jsonb_build_object('messages', jsonb_build_array(jsonb_build_object('role', 'user', 'content', $5::text))),
-    jsonb_build_array(jsonb_build_object('index', 0, 'message', jsonb_build_object('content', $5::text))), '{}' from made
+    $5::json, '{}', 1800, '{}' from made
 )
 insert into pawl.trajectories select 'conversation-' || n, agent, day, user_id, origin, 'unknown', at, at + interval '250 ms', 1,
   (n % 100 = 0)::integer, 12, 4, 250, release, at from made`;
+
+const filling: Frame = {
+  request: [['messages', 'is', [{ role: 'user', content: words }]]],
+  choices: [[0, 'stop', 'is', { role: 'assistant', content: words }]],
+};
 
 const median = (sorted: readonly number[]): number => sorted[Math.floor(sorted.length / 2)] ?? 0;
 const p50 = async (times: number, run: () => Promise<unknown>): Promise<number> => {
@@ -84,9 +97,7 @@ const p50 = async (times: number, run: () => Promise<unknown>): Promise<number> 
   return Number(median(taken.sort((a, b) => a - b)).toFixed(2));
 };
 
-const home = mkdtempSync(join(tmpdir(), 'pawl-bench-store-'));
-const store = await openStore({ home });
-try {
+async function manyConversations(store: Store): Promise<void> {
   const figures: Record<string, Record<string, number>> = {};
   let written = 0;
   for (const step of steps) {
@@ -110,7 +121,7 @@ try {
     const rate = Math.round(((written - from) / (performance.now() - begun)) * 1000);
     while (written < step) {
       const size = Math.min(50_000, step - written);
-      await store.pool.query(fill, [written, written + size - 1, now / 1000, days * 86_400, words]);
+      await store.pool.query(fill, [written, written + size - 1, now / 1000, days * 86_400, JSON.stringify(filling)]);
       written += size;
       console.error(`${written} trajectories, filled by the server`);
     }
@@ -154,6 +165,13 @@ try {
       database_bytes: databaseBytes,
     }),
   );
+}
+
+const home = mkdtempSync(join(tmpdir(), 'pawl-bench-store-'));
+const store = await openStore({ home });
+try {
+  if (values.turns === undefined) await manyConversations(store);
+  else await longConversations(store, { turns: Number(values.turns), conversations: Number(values.conversations) });
 } finally {
   await store.close();
   rmSync(home, { recursive: true, force: true });

@@ -4,12 +4,16 @@
  * in which a model can practise. Every stage's settings are the stage's own schema; this file only puts them together.
  */
 import { z } from 'zod';
-import { settings as curateSettings } from './curate/dataset.ts';
+import { agentPiiSettings } from './collect/redact/settings.ts';
+import { settings as curateSettings } from './curate/settings.ts';
 import { rolloutSettings } from './deploy/rollout.ts';
 import { evaluateSettings } from './evaluate/settings.ts';
 import { exploreSettings } from './gateway/explore-settings.ts';
 import { loopSettings } from './loop/settings.ts';
+import { reviewSettings } from './review/settings.ts';
 import { defaultReward } from './score/default-reward.ts';
+import { agentJudgeSettings, type Judging } from './score/judge-settings.ts';
+import { scoreSettings } from './score/settings.ts';
 import type { RewardSpec } from './score/weighted.ts';
 import type { Environment } from './simulate/environment.ts';
 import { trainSettings } from './train/settings.ts';
@@ -36,22 +40,38 @@ export const agentSchema = z
     reward: z
       .custom<RewardSpec>(isReward, 'what weighted({ … }) returns')
       .default(defaultReward)
-      .describe('What a good conversation is: scorers and their weights. Without it: outcome, tool use and feedback.'),
+      .describe(
+        'What a good conversation is: scorers and their weights. Without it: judge, faithfulness, context recall, feedback and a penalty for latency (docs/score.md).',
+      ),
+    pii: agentPiiSettings.prefault({}),
+    judge: agentJudgeSettings
+      .optional()
+      .describe('Another judge for this agent’s conversations than the installation’s.'),
+    score: scoreSettings.prefault({}),
     curate: curateSettings.prefault({}),
     train: trainSettings.prefault({}),
     evaluate: evaluateSettings.prefault({}),
     deploy: rolloutSettings.prefault({}),
+    review: reviewSettings.prefault({}),
     loop: loopSettings.prefault({}),
     explore: exploreSettings.prefault({}),
     environment: z
-      .custom<AnyEnvironment>(isEnvironment, 'an object with name, types, tools, user and graders')
+      .custom<AnyEnvironment>(
+        isEnvironment,
+        'an object with name, types, tools, user and graders, or what agentProcess or agentEndpoint returns',
+      )
       .optional()
-      .describe('Where a model can practise: tasks, tools, simulated users and graders.'),
+      .describe(
+        'Where a model can practise: tasks, tools, simulated users and graders; or your own agent, by agentProcess or agentEndpoint.',
+      ),
   })
   .refine(({ loop, train }) => loop.budget.money === undefined || train.moneyPerHour !== undefined, {
     path: ['loop', 'budget', 'money'],
     message: 'needs a price: set train.moneyPerHour too',
   });
 
-export type Agent = Readonly<z.output<typeof agentSchema>>;
+export type Agent = Readonly<z.output<typeof agentSchema>> & {
+  /** Who is asked by scorers that ask: what the installation and `judge` above say together (config.ts). */
+  readonly judging?: Judging | undefined;
+};
 export type AgentInput = z.input<typeof agentSchema>;

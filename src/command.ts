@@ -7,6 +7,8 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
+import type { Artifacts } from './artifacts/artifacts.ts';
+import { openArtifacts } from './artifacts/open.ts';
 import { type Config, loadConfig } from './config.ts';
 import { BoundaryError, ConfigError } from './errors.ts';
 import { homeOwner } from './store/lock.ts';
@@ -24,6 +26,7 @@ export type CommonOptions = { readonly config?: string; readonly json?: boolean 
 export type Opened = {
   readonly config: Config;
   readonly store: Store;
+  readonly artifacts: Artifacts;
   readonly terminal: Terminal;
   /** What user ids are hashed with: whoever looks for one needs it (collect/person.ts). */
   readonly secret: string;
@@ -84,6 +87,7 @@ export async function withHome(
     );
   mkdirSync(config.home, { recursive: true, mode: 0o700 });
   const store = await openJoined(config);
+  const artifacts = openArtifacts(config);
   const close = () => store.close().finally(() => process.exit(130));
   let atFirst = close;
   const interrupted = () => {
@@ -101,6 +105,7 @@ export async function withHome(
     await run({
       config,
       store,
+      artifacts,
       terminal: openTerminal(),
       secret,
       onInterrupt,
@@ -108,6 +113,7 @@ export async function withHome(
     await waitForOthers(config, store);
   } finally {
     for (const signal of signals) process.removeListener(signal, interrupted);
+    await artifacts.close();
     await store.close();
   }
 }

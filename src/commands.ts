@@ -20,17 +20,38 @@ export const commands: Readonly<Record<string, Listed>> = {
     'Serve gateway and API, and turn the loops.',
     async () => (await import('./serve-command.ts')).serveCommand(),
   ],
+  gateway: [
+    'Only the gateway of it: answer agents and record.',
+    async () => (await import('./serve-command.ts')).gatewayCommand(),
+  ],
+  worker: [
+    'Only the workers of it: turn the loops, move rollouts.',
+    async () => (await import('./serve-command.ts')).workerCommand(),
+  ],
+  api: ['Only the API of it.', async () => (await import('./serve-command.ts')).apiCommand()],
   keys: ['Client keys: create, list, revoke.', async () => (await import('./gateway/command.ts')).keysCommand()],
   trajectories: ['What was recorded.', async () => (await import('./collect/command.ts')).trajectoriesCommand()],
   consent: [
     'Which users agreed that a model may learn from them.',
-    async () => (await import('./collect/consent-command.ts')).consentCommand(),
+    async () => (await import('./privacy/consent-command.ts')).consentCommand(),
   ],
   explore: [
     'Further answers asked for beside those users got.',
     async () => (await import('./gateway/explore-command.ts')).exploreCommand(),
   ],
   score: ['How good conversations were.', async () => (await import('./score/command.ts')).scoreCommand()],
+  judge: [
+    'Who is asked by scorers that ask a model: status, show, test, refine.',
+    async () => (await import('./score/judge-command.ts')).judgeCommand(),
+  ],
+  reward: [
+    'Whether the reward can be trusted: status, fit, compare, train.',
+    async () => (await import('./score/reward-command.ts')).rewardCommand(),
+  ],
+  labels: [
+    'What people say conversations were worth: import, list, export.',
+    async () => (await import('./collect/labels-command.ts')).labelsCommand(),
+  ],
   curate: ['Choose what to learn from.', async () => (await import('./curate/command.ts')).curateCommand()],
   datasets: ['What was chosen to learn from.', async () => (await import('./curate/command.ts')).datasetsCommand()],
   train: [
@@ -46,12 +67,36 @@ export const commands: Readonly<Record<string, Listed>> = {
     async () => (await import('./evaluate-command.ts')).evaluateCommand(),
   ],
   reports: ['Evaluations and their verdicts.', async () => (await import('./evaluate/command.ts')).reportsCommand()],
+  review: [
+    'What waits for a person: list, next, show, label, pick.',
+    async () => (await import('./review/command.ts')).reviewCommand(),
+  ],
   releases: ['What can answer traffic.', async () => (await import('./deploy/releases-command.ts')).releasesCommand()],
   rollouts: [
     'Releases on their way to the users.',
     async () => (await import('./deploy/rollouts-command.ts')).rolloutsCommand(),
   ],
+  erase: [
+    'Remove everything of a user, and keep it from coming back.',
+    async () => (await import('./privacy/erase-command.ts')).eraseCommand(),
+  ],
+  pii: [
+    'Personal data in what is stored, or in a file: scan, report.',
+    async () => (await import('./privacy/pii-command.ts')).piiCommand(),
+  ],
+  retention: [
+    'How long conversations and datasets are kept: run, status.',
+    async () => (await import('./privacy/retention-command.ts')).retentionCommand(),
+  ],
+  kill: [
+    'Kill switch: one release for everybody, at once.',
+    async () => (await import('./deploy/kill-command.ts')).killCommand(),
+  ],
   audit: ['Who did what.', async () => (await import('./deploy/audit-command.ts')).auditCommand()],
+  artifacts: [
+    'Datasets, models, checkpoints and suites as files.',
+    async () => (await import('./artifacts/command.ts')).artifactsCommand(),
+  ],
   engine: ['Serve models from this machine.', async () => (await import('./engine/command.ts')).engineCommand()],
   model: [
     'Look at, convert and make model checkpoints.',

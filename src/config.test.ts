@@ -37,6 +37,19 @@ describe('parseConfig', () => {
     );
   });
 
+  it('takes a server for training with its key from the environment, and refuses half of one', () => {
+    const engine = { kind: 'tinker', url: 'http://127.0.0.1:8000/', baseModel: 'Qwen/Qwen3-8B', folder: 'qwen' };
+    expect(parse({ engine }, { TINKER_API_KEY: 'tml-x' }).engine).toMatchObject({
+      ...{ kind: 'tinker', url: 'http://127.0.0.1:8000', folder: '/project/qwen', apiKey: 'tml-x' },
+    });
+    expect(parse({}, { TINKER_API_KEY: 'tml-x' }).engine).toEqual({ kind: 'embedded' });
+    expect(() => parse({ engine: { kind: 'tinker', baseModel: 'x' } })).toThrow(
+      'engine.url: is needed where kind is tinker',
+    );
+    expect(() => parse({ engine: { url: 'http://a' } })).toThrow('engine.url: says nothing where kind is not tinker');
+    expect(() => parse({ engine: { ...engine, adress: 'x' } })).toThrow('engine: Unrecognized key: "adress"');
+  });
+
   it('refuses a fallback that does not exist or is the upstream itself', () => {
     const upstreams = { a: { baseUrl: 'http://x/v1', fallback: 'b' }, c: { baseUrl: 'http://y/v1', fallback: 'c' } };
     expect(() => parse({ upstreams })).toThrow(/a\.fallback: names no upstream: b; there are a, c/);

@@ -7,9 +7,19 @@ import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { type Agent, agentSchema } from './agent.ts';
+import { isReference } from './artifacts/artifact.ts';
+import { artifactSettings } from './artifacts/settings.ts';
+import { mergedPii, piiSettings } from './collect/redact/settings.ts';
+import { alertSettings, hookSettings } from './deploy/hooks-settings.ts';
+import { thinkingDialects } from './deploy/release.ts';
 import { engineUpstream } from './engine/open.ts';
+import { engineSettings } from './engine/settings.ts';
 import { misspelt, settingsFrom, unknownVariables, type Variables, variableOf } from './environment.ts';
 import { ConfigError } from './errors.ts';
+import { retentionSettings } from './privacy/retention-settings.ts';
+import { isolated } from './score/isolate.ts';
+import { judgeSettings, judgingOf, tokenPrice } from './score/judge-settings.ts';
+import { rewardFrom } from './score/weighted.ts';
 import { importUserModule } from './user-module.ts';
 
 const name = z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/, 'lower-case letters, digits and _ . - only, at most 63');
@@ -37,6 +47,31 @@ const upstream = z.strictObject({
     .max(3600)
     .default(120)
     .meta({ ...counted('seconds'), description: 'Without any byte for this long the upstream counts as hung.' }),
+  price: tokenPrice.optional().describe('What its answers cost; without it they cost nothing.'),
+  thinking: z
+    .enum(thinkingDialects)
+    .optional()
+    .describe(
+      'How it is told of a release’s thinking budget: vllm (thinking_token_budget), template (chat_template_kwargs), openrouter (reasoning), anthropic (thinking), nim (nvext). Without it, no release there has one.',
+    ),
+  adapters: z
+    .strictObject({
+      kind: z.literal('vllm').describe('How it is told to load an adapter: vllm (docs/serving.md).'),
+      folder: z
+        .string()
+        .min(1)
+        .max(4096)
+        .optional()
+        .describe('Folder that Pawl lays adapters into and the server reads; without it `adapters` in the home.'),
+      seenAs: z
+        .string()
+        .min(1)
+        .max(4096)
+        .optional()
+        .describe('What the server calls that folder, where it has it under another path.'),
+    })
+    .optional()
+    .describe('Lets releases be adapters that this server is told to load.'),
 });
 
 export const settingsSchema = z
@@ -58,6 +93,19 @@ export const settingsSchema = z
       .url({ protocol: /^postgres(ql)?$/, error: 'a postgres:// address' })
       .optional()
       .describe('PostgreSQL 14 to 18 of your own; without it Pawl runs one in its home folder.'),
+    artifacts: artifactSettings
+      .optional()
+      .describe(
+        'Where datasets, models, checkpoints and suites are kept: a folder, s3://bucket/prefix, or its parts; without it a folder in the home. Several machines need the same one.',
+      ),
+    artifactCacheMb: z
+      .number()
+      .positive()
+      .default(20_480)
+      .meta({
+        ...counted('MB'),
+        description: 'Disk in the home for copies of artifacts from S3; beyond it those not used longest go.',
+      }),
     secret: z
       .string()
       .min(32, 'at least 32 characters, e.g. of `openssl rand -base64 32`')
@@ -83,6 +131,11 @@ export const settingsSchema = z
       .describe(
         "Names by which browsers reach this server besides localhost and addresses, e.g. behind a proxy; '*' is any.",
       ),
+    address: baseUrl
+      .optional()
+      .describe(
+        'Where Pawl’s other processes reach this one, e.g. http://10.0.0.5:4700; without it the address it listens on, with this machine’s name for 0.0.0.0.',
+      ),
     openDetails: z
       .boolean()
       .default(false)
@@ -99,21 +152,10 @@ export const settingsSchema = z
       .record(name, upstream)
       .default({})
       .describe('The model servers behind the gateway, each under a name of your choice; the first is the default.'),
-    engine: z
-      .strictObject({
-        threads: z
-          .int()
-          .min(1)
-          .max(1024)
-          .optional()
-          .meta({ ...counted('threads'), description: 'Threads of one computation; without it all cores.' }),
-        memoryMb: z
-          .number()
-          .positive()
-          .optional()
-          .meta({ ...counted('MB'), description: 'Most memory for all models; without it three quarters of all.' }),
-      })
-      .prefault({}),
+    judge: judgeSettings
+      .optional()
+      .describe('Who is asked by scorers that ask a model; without it those measure nothing (docs/score.md).'),
+    engine: engineSettings.prefault({}),
     gateway: z
       .strictObject({
         maxBodyMb: z
@@ -167,6 +209,15 @@ export const settingsSchema = z
           }),
       })
       .prefault({}),
+    pii: piiSettings.prefault({}),
+    hooks: z
+      .record(name, hookSettings)
+      .default({})
+      .describe('Webhooks that are told what happens to releases and rollouts, each under a name of your choice.'),
+    alerts: alertSettings
+      .optional()
+      .describe('Lets alerts of Alertmanager hold or abort rollouts, or pull the kill switch (docs/monitoring.md).'),
+    retention: retentionSettings.prefault({}),
   })
   .superRefine((config, context) => {
     const names = config.agents.map((agent) => agent.name);
@@ -179,9 +230,25 @@ export const settingsSchema = z
         path: ['upstreams', engineUpstream],
         message: 'is what Pawl calls its own engine; choose another name',
       });
+    const known = Object.keys(config.upstreams).join(', ') || 'none';
+    const judges = [
+      { path: ['judge', 'upstream'], name: config.judge?.upstream },
+      ...config.agents.map(({ judge }, i) => ({ path: ['agents', i, 'judge', 'upstream'], name: judge?.upstream })),
+    ];
+    for (const { path, name } of judges)
+      if (name !== undefined && !(name in config.upstreams))
+        context.addIssue({ code: 'custom', path, message: `names no upstream: ${name}; there are ${known}` });
+    const { budget } = config.judge ?? {};
+    const spends = judges.flatMap(({ name }) => (name === undefined ? [] : [name]));
+    for (const name of new Set(spends))
+      if ((budget?.run !== undefined || budget?.day !== undefined) && config.upstreams[name]?.price === undefined)
+        context.addIssue({
+          code: 'custom',
+          path: ['judge', 'budget'],
+          message: `needs a price: set upstreams.${name}.price too`,
+        });
     for (const [from, { fallback }] of Object.entries(config.upstreams)) {
       if (fallback === undefined) continue;
-      const known = Object.keys(config.upstreams).join(', ');
       if (!(fallback in config.upstreams))
         context.addIssue({
           code: 'custom',
@@ -193,14 +260,14 @@ export const settingsSchema = z
     }
   });
 
-export type Config = Readonly<z.output<typeof settingsSchema>>;
+export type Config = Readonly<Omit<z.output<typeof settingsSchema>, 'agents'> & { agents: Agent[] }>;
 export type ConfigInput = z.input<typeof settingsSchema>;
 export type Upstream = Config['upstreams'][string];
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 
 export function parseConfig(input: unknown, env: Variables, folder: string, file = 'the settings'): Config {
-  const layered = isObject(input) ? { ...input, ...settingsFrom(env) } : input;
+  const layered = isObject(input) ? withEngineKey({ ...input, ...settingsFrom(env) }, env) : input;
   const parsed = settingsSchema.safeParse(layered);
   const problems = [
     ...misspelt(env),
@@ -214,27 +281,49 @@ export function parseConfig(input: unknown, env: Variables, folder: string, file
   ];
   if (!parsed.success || problems.length > 0)
     throw new ConfigError(`The settings cannot be used:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
-  const { home, agents } = parsed.data;
+  const { home, artifacts, agents, engine, upstreams, judge } = parsed.data;
   return {
     ...parsed.data,
     home: realHome(resolve(folder, home)),
-    agents: agents.map((agent) => fromFolder(agent, folder)),
+    artifacts: typeof artifacts === 'object' ? artifacts : resolve(folder, artifacts ?? join(home, 'artifacts')),
+    agents: agents.map((agent) => ({
+      ...fromFolder(agent, folder),
+      judging: judgingOf(judge, agent.judge, upstreams),
+      pii: mergedPii(parsed.data.pii, agent.pii),
+    })),
+    upstreams: Object.fromEntries(
+      Object.entries(upstreams).map(([name, upstream]) => [
+        name,
+        upstream.adapters?.folder === undefined
+          ? upstream
+          : { ...upstream, adapters: { ...upstream.adapters, folder: resolve(folder, upstream.adapters.folder) } },
+      ]),
+    ),
+    engine: engine.folder === undefined ? engine : { ...engine, folder: resolve(folder, engine.folder) },
   };
+}
+
+/** A key in the environment is for the server that the file names, if it names one. */
+function withEngineKey(settings: Record<string, unknown>, env: Variables): Record<string, unknown> {
+  const { engine } = settings;
+  if (!env.TINKER_API_KEY || !isObject(engine) || engine.kind !== 'tinker') return settings;
+  return { ...settings, engine: { ...engine, apiKey: env.TINKER_API_KEY } };
 }
 
 /** Files that an agent names are found from the settings' folder, wherever the command was called. */
 function fromFolder(agent: Agent, folder: string): Agent {
-  const { train, evaluate } = agent;
-  const at = (path: string | undefined) => (path === undefined ? undefined : resolve(folder, path));
+  const { reward, train, evaluate } = agent;
+  const at = (path: string | undefined) => (path === undefined || isReference(path) ? path : resolve(folder, path));
   const examples = train.replay?.examples;
   return {
     ...agent,
+    reward: rewardFrom(reward, folder),
     train: {
       ...train,
       base: at(train.base),
       ...(typeof examples === 'string' ? { replay: { ...train.replay!, examples: at(examples)! } } : {}),
     },
-    evaluate: { ...evaluate, golden: at(evaluate.golden) },
+    evaluate: { ...evaluate, golden: at(evaluate.golden), broad: at(evaluate.broad), rubric: at(evaluate.rubric) },
   };
 }
 
@@ -280,6 +369,19 @@ export async function loadConfig(
   if (settings === undefined)
     throw new ConfigError(`${path} exports no default; end it with \`export default defineConfig({ … })\`.`);
   // What the file names lies beside it; what a variable names, where the command is called.
-  const at = env.PAWL_HOME ? { ...env, PAWL_HOME: resolve(folder, env.PAWL_HOME) } : env;
-  return parseConfig(settings, at, dirname(path), path);
+  const at = {
+    ...env,
+    ...(env.PAWL_HOME ? { PAWL_HOME: resolve(folder, env.PAWL_HOME) } : {}),
+    ...(env.PAWL_ARTIFACTS && !env.PAWL_ARTIFACTS.includes('://')
+      ? { PAWL_ARTIFACTS: resolve(folder, env.PAWL_ARTIFACTS) }
+      : {}),
+  };
+  const config = parseConfig(settings, at, dirname(path), path);
+  return {
+    ...config,
+    agents: config.agents.map((agent) => ({
+      ...agent,
+      reward: isolated(agent.reward, { file: path, agent: agent.name }),
+    })),
+  };
 }

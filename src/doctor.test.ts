@@ -1,11 +1,11 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { encodeName, encodeRecord } from './collect/journal-record.ts';
-import { bytes, checkNode, diagnose, judgeClock, judgeDisk, missingPackages } from './doctor.ts';
+import { bytes, checkNode, diagnose, judgeClock, judgeDisk, judgeRewards, missingPackages } from './doctor.ts';
 import { withStore } from './store/test-store.ts';
 
 test('Node older than 20.19 does not do', () => {
@@ -91,6 +91,22 @@ describe('the whole examination', () => {
     expect((await examine({ DATABASE_URL: store.url })).of('schema')?.found).toMatch(/to run$/);
   });
 
+  test('tries the place of artifacts without a trace, and says what is wrong with it', async () => {
+    const place = join(folder, 'kept');
+    expect((await examine({ PAWL_ARTIFACTS: place })).of('artifacts')).toMatchObject({
+      ...{ state: 'warn', wayOut: expect.stringContaining('mount it') },
+    });
+    mkdirSync(place);
+    expect((await examine({ PAWL_ARTIFACTS: place })).of('artifacts')?.found).toMatch(
+      /can be written, read and cleared/,
+    );
+    expect(readdirSync(place)).toEqual([]);
+    rmSync(place, { recursive: true });
+    writeFileSync(place, 'a file');
+    expect((await examine({ PAWL_ARTIFACTS: place })).of('artifacts')).toMatchObject({ state: 'fail' });
+    rmSync(place);
+  });
+
   test('says that the user’s database does not answer, without its password', async () => {
     const report = await examine({ DATABASE_URL: 'postgres://pawl:hunter2@127.0.0.1:1/pawl' });
     expect(report.of('database')).toMatchObject({ state: 'fail', found: expect.stringContaining('127.0.0.1:1') });
@@ -144,5 +160,20 @@ describe('the whole examination', () => {
   test('a wrong setting is named and ends the examination', async () => {
     const { checks } = await examine({ PAWL_PORT: '70000' });
     expect(checks.at(-1)).toMatchObject({ name: 'settings', state: 'fail', found: expect.stringContaining('port') });
+  });
+});
+
+describe('the reward', () => {
+  const of = (spearman: number | null, state: string) => [
+    { agent: 'desk', result: { total: { part: null, labels: 40, spearman, state }, parts: [] } },
+  ];
+
+  test('is worth a warning where people disagree with it, and nothing where nobody labelled', () => {
+    expect(judgeRewards(of(0.41, 'alarm'))).toMatchObject([
+      { name: 'reward desk', state: 'warn', found: expect.stringMatching(/0\.41 with 40/) },
+    ]);
+    expect(judgeRewards(of(0.9, 'ok'))).toMatchObject([{ state: 'ok' }]);
+    expect(judgeRewards(of(null, 'unmeasured'))).toEqual([]);
+    expect(judgeRewards([{ agent: 'desk', result: 'odd' }])).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 /**
  * `pawl doctor`: looks at everything Pawl stands on and says, line by line, what is well, what is not, and the way out.
- * It changes nothing: no migration is run, no database made, no segment touched. Each check is one function that
+ * It changes nothing: no migration is run, no database made, no segment touched; what it writes to try a place it removes. Each check is one function that
  * returns what it found; a check that itself fails is a finding, never a crash.
  */
 import { constants, existsSync, readFileSync } from 'node:fs';
@@ -9,13 +9,17 @@ import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Command } from 'commander';
 import { request } from 'undici';
+import { openArtifacts } from './artifacts/open.ts';
 import { readBacklog } from './collect/backlog.ts';
 import { type Config, loadConfig } from './config.ts';
+import { trustBar } from './score/agreement.ts';
+import { keptCheck } from './score/trust-metrics.ts';
 import { diagnoseDatabase } from './store/diagnose.ts';
 import { runningEmbedded } from './store/embedded.ts';
 import { homeHolder } from './store/lock.ts';
 import { planMigrations, readMigrations } from './store/migrate.ts';
 import { shownUrl } from './store/postgres.ts';
+import type { ProcessRecord } from './store/processes.ts';
 import { oneLine, openTerminal, type Terminal } from './terminal.ts';
 import { version } from './version.ts';
 
@@ -157,7 +161,8 @@ async function checkDatabase(config: Config): Promise<Check[]> {
       : [ok(name, 'embedded, made at the first start')];
   const kind = config.databaseUrl ? shownUrl(url) : 'embedded, running';
   try {
-    const { serverVersion: major, answeredInMs, aheadMs, applied, losses } = await diagnoseDatabase(url);
+    const found = await diagnoseDatabase(url);
+    const { serverVersion: major, answeredInMs, aheadMs, applied, losses } = found;
     const pending = planMigrations(readMigrations(), applied);
     const plural = (count: number) => `${count} migration${count === 1 ? '' : 's'}`;
     return [
@@ -176,6 +181,11 @@ async function checkDatabase(config: Config): Promise<Check[]> {
               'These could not be recorded. Give the journal more room (record.journalMb) or the database more speed.',
             ),
           ]),
+      ...judgeProcesses(found.processes, Date.now() + aheadMs),
+      ...found.failedJobs.map(({ name: job, problem }) =>
+        warn(`job ${job}`, `failed: ${problem}`, 'It is tried again by itself; a worker’s log has more.'),
+      ),
+      ...judgeRewards(found.rewards),
       judgeClock(aheadMs),
     ];
   } catch (error) {
@@ -189,6 +199,36 @@ async function checkDatabase(config: Config): Promise<Check[]> {
       ),
     ];
   }
+}
+
+/** One line for each process that works on the database; one that was killed and not started again is worth knowing. */
+export function judgeProcesses(processes: readonly ProcessRecord[], now: number): Check[] {
+  return processes.map(({ roles, host, pid, startedAt, seenAt, isAlive, problems }) => {
+    const name = roles.length > 1 ? 'pawl serve' : `pawl ${roles[0]}`;
+    const ago = `${Math.max(0, Math.round((now - seenAt.getTime()) / 1000))} s ago`;
+    const found = `process ${pid} on ${host}, since ${startedAt.toISOString()}, last seen ${ago}`;
+    if (!isAlive)
+      return warn(name, found, 'It was killed, or cannot reach the database. Start it again unless it is not missed.');
+    return problems.length === 0 ? ok(name, found) : warn(name, `${found}: ${problems.join('; ')}`, 'See its log.');
+  });
+}
+
+/** A reward that orders conversations differently from people teaches the wrong thing. */
+export function judgeRewards(rewards: readonly { readonly agent: string; readonly result: unknown }[]): Check[] {
+  return rewards.flatMap(({ agent, result }): Check[] => {
+    const { total } = keptCheck.safeParse(result).data ?? {};
+    if (total === undefined || total.spearman === null || total.state === 'unmeasured') return [];
+    const found = `Spearman ${total.spearman.toFixed(2)} with ${total.labels} labels`;
+    return total.state === 'ok'
+      ? [ok(`reward ${agent}`, found)]
+      : [
+          warn(
+            `reward ${agent}`,
+            `${found}, below ${trustBar}`,
+            '`pawl reward status` says which part; `pawl reward fit` proposes weights.',
+          ),
+        ];
+  });
 }
 
 export function judgeClock(aheadMs: number): Check {
@@ -303,6 +343,32 @@ const guarded = async (name: string, run: () => Promise<Check | Check[]> | Check
   }
 };
 
+/** A folder in the home is made when it is needed; one that the settings name and that is not there may be a share that is away. */
+async function checkArtifacts(config: Config): Promise<Check> {
+  const name = 'artifacts';
+  const artifacts = openArtifacts(config);
+  if (typeof config.artifacts !== 'object' && !existsSync(artifacts.where))
+    return config.artifacts === join(config.home, 'artifacts')
+      ? ok(name, `${artifacts.where} (made when it is needed)`)
+      : warn(
+          name,
+          `${artifacts.where} is not there, and is made when it is needed`,
+          'If it is a share, mount it first.',
+        );
+  try {
+    await artifacts.probe();
+    return ok(name, `${artifacts.where} can be written, read and cleared`);
+  } catch (error) {
+    return fail(
+      name,
+      reason(error),
+      'Correct `artifacts` in the settings, or what it names; docs/artifacts.md says how.',
+    );
+  } finally {
+    await artifacts.close();
+  }
+}
+
 export async function diagnose(
   options: { config?: string },
   env = process.env,
@@ -324,6 +390,7 @@ export async function diagnose(
   out.push(ok('process', holder === null ? 'no Pawl is running in this home' : `Pawl runs as process ${holder.pid}`));
   out.push(...(await guarded('database', () => checkDatabase(config))));
   out.push(...(await guarded('journal', () => checkJournal(config, holder !== null))));
+  out.push(...(await guarded('artifacts', () => checkArtifacts(config))));
   out.push(...(await guarded('upstreams', () => checkUpstreams(config))));
   out.push(...(await guarded('port', () => checkPort(config, holder))));
   return out;

@@ -21,6 +21,7 @@ export const variables: Readonly<Record<string, Variable>> = {
   PAWL_HOME: { setting: ['home'], sentence: 'Folder of everything Pawl keeps.' },
   PAWL_HOST: { setting: ['host'], sentence: 'Address to listen on.' },
   PAWL_PORT: { setting: ['port'], sentence: 'Port to listen on; 0 takes any free one.' },
+  PAWL_ADDRESS: { setting: ['address'], sentence: 'Where Pawl’s other processes reach this one.' },
   PAWL_UPSTREAM: {
     setting: ['upstreams', 'default', 'baseUrl'],
     sentence: 'Address of the one model server; takes the place of all `upstreams` of the file.',
@@ -31,12 +32,21 @@ export const variables: Readonly<Record<string, Variable>> = {
     sentence: 'Sent to PAWL_UPSTREAM as the bearer token.',
   },
   DATABASE_URL: { setting: ['databaseUrl'], secret: true, sentence: 'PostgreSQL 14 to 18 of your own.' },
+  PAWL_ARTIFACTS: {
+    setting: ['artifacts'],
+    sentence: 'Where datasets, models, checkpoints and suites are kept: a folder, or s3://bucket/prefix.',
+  },
   PAWL_SECRET: {
     setting: ['secret'],
     secret: true,
     sentence: 'What user ids are hashed with, for a new database.',
   },
   PAWL_ADMIN_TOKEN: { setting: ['adminToken'], secret: true, sentence: 'What opens /api.' },
+  TINKER_API_KEY: {
+    setting: ['engine', 'apiKey'],
+    secret: true,
+    sentence: 'Key of the server that trains, where `engine.kind` is `tinker`.',
+  },
   PAWL_LOG: {
     sentence:
       'How much `pawl serve` logs on standard error: fatal, error, warn (the default), info, debug, trace, silent.',
@@ -44,6 +54,8 @@ export const variables: Readonly<Record<string, Variable>> = {
   PAWL_DEBUG: { sentence: '1: a command that fails prints where in the code it did.' },
   PAWL_ENGINE_LOAD: { inner: true, sentence: 'What the engine’s process loads at its start.' },
   PAWL_ENGINE_RESTART: { inner: true, sentence: 'The engine’s process is started again after a crash.' },
+  PAWL_GATEWAY_PROCESS: { inner: true, sentence: 'Which of several gateway processes this is.' },
+  PAWL_BUILT: { inner: true, sentence: 'A clone runs what was built of it: its tests and benches.' },
   PAWL_TEST_DATABASE: { inner: true, sentence: 'Tests: a superuser on a PostgreSQL of your own.' },
 };
 
@@ -56,10 +68,12 @@ export function settingsFrom(env: Variables): Partial<ConfigInput> {
   return {
     ...(env.PAWL_HOME ? { home: env.PAWL_HOME } : {}),
     ...(env.DATABASE_URL ? { databaseUrl: env.DATABASE_URL } : {}),
+    ...(env.PAWL_ARTIFACTS ? { artifacts: env.PAWL_ARTIFACTS } : {}),
     ...(env.PAWL_SECRET ? { secret: env.PAWL_SECRET } : {}),
     ...(env.PAWL_ADMIN_TOKEN ? { adminToken: env.PAWL_ADMIN_TOKEN } : {}),
     ...(env.PAWL_HOST ? { host: env.PAWL_HOST } : {}),
     ...(env.PAWL_PORT ? { port } : {}),
+    ...(env.PAWL_ADDRESS ? { address: env.PAWL_ADDRESS } : {}),
     ...(env.PAWL_UPSTREAM
       ? {
           upstreams: {

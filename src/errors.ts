@@ -18,6 +18,16 @@ export class ConfigError extends BoundaryError {}
 export class StoreError extends BoundaryError {}
 /** The engine refused a call or died. */
 export class EngineError extends BoundaryError {}
+/** An artifact, or the place where artifacts are kept, is not what it must be. */
+export class ArtifactError extends BoundaryError {
+  /** Whether it is simply not there. */
+  readonly missing: boolean;
+
+  constructor(message: string, options: { cause?: unknown; retryable?: boolean; missing?: boolean } = {}) {
+    super(message, options);
+    this.missing = options.missing ?? false;
+  }
+}
 /** What was named does not exist; says where those that do are listed. */
 export class NotFoundError extends BoundaryError {}
 /** What was asked for cannot be done as things stand; says what stands in the way. */

@@ -5,22 +5,27 @@
  */
 import { setMaxListeners } from 'node:events';
 import { Command } from 'commander';
+import { openArtifacts } from './artifacts/open.ts';
 import { wholeNumber, withConfigOption } from './command.ts';
 import { agentOf, loadConfig } from './config.ts';
 import { openEngine } from './engine/open.ts';
+import { ConfigError, NotFoundError } from './errors.ts';
 import { findAsked } from './evaluate/ask.ts';
-import { reportLines } from './evaluate/command.ts';
+import { checkCompatibility } from './evaluate/check-compatibility.ts';
+import { reportLines, verdictColour } from './evaluate/command.ts';
+import { type Compatibility, compatibilitySettings } from './evaluate/compatibility.ts';
 import { withDoor } from './evaluate/door.ts';
 import type { Report } from './evaluate/report.ts';
 import { evaluateReleases } from './evaluate/run.ts';
-import { openTerminal } from './terminal.ts';
+import { readRelease } from './store/releases.ts';
+import { openTerminal, table } from './terminal.ts';
 import { progressBar } from './train/view.ts';
 import { withServing } from './with-serving.ts';
 
 type Options = {
   readonly config?: string;
   readonly agent?: string;
-  readonly candidate: string;
+  readonly candidate?: string;
   readonly baseline?: string;
   readonly suite?: string;
   readonly attempts?: number;
@@ -33,9 +38,9 @@ export const evaluateCommand = (): Command =>
   withConfigOption(new Command('evaluate'))
     .description('Judge a release by playing a suite with it and with another, case by case, and keep the report.')
     .option('--agent <name>', 'the agent (default: the first of the settings)')
-    .requiredOption('--candidate <release>', 'name of the release to be judged')
+    .option('--candidate <release>', 'name of the release to be judged; needed')
     .option('--baseline <release>', 'name of the release to compare with (default: what serves)')
-    .option('--suite <file>', 'JSONL file of cases (default: `evaluate.golden` of the agent)')
+    .option('--suite <file>', 'JSONL file of cases, or the reference of one (default: `evaluate.golden` of the agent)')
     .option('--attempts <n>', 'attempts at each case (default: `evaluate.attempts` of the agent)', wholeNumber(1, 64))
     .option('--seed <n>', 'another seed plays anew what was answered before', wholeNumber(0, 2_147_483_647))
     .option('--require-pass', 'exit with 1 unless the verdict is pass: for scripts that go on only then')
@@ -49,9 +54,61 @@ export const evaluateCommand = (): Command =>
         '\nThe exit code is 0 when there is a report, whatever it says; with --require-pass only for a pass.',
       ].join('\n'),
     )
-    .action(run);
+    .action(run)
+    .addCommand(compat);
 
-async function run(options: Options): Promise<void> {
+type CompatOptions = Pick<Options, 'config' | 'agent' | 'requirePass' | 'json'>;
+
+const compat = withConfigOption(new Command('compat'))
+  .description(
+    'Check whether a release fits where it is to serve: template, context, tools, structured output, latency, memory.',
+  )
+  .argument('<release>', 'name of the release')
+  .option('--agent <name>', 'the agent (default: the first of the settings)')
+  .option('--require-pass', 'exit with 1 unless it fits')
+  .option('--json', 'as one JSON object')
+  .addHelpText(
+    'after',
+    '\nWhat is checked is `evaluate.compatibility` of the agent.\n\nExample:\n  pawl evaluate compat v2',
+  )
+  .action(async (release: string, _: unknown, command: Command) => {
+    // `pawl evaluate` has options of the same names, and is told them first.
+    const options = command.optsWithGlobals<CompatOptions>();
+    const config = await loadConfig(options);
+    const { name: agent, evaluate } = agentOf(config, options.agent);
+    const settings = evaluate.compatibility ?? compatibilitySettings.parse({});
+    const { signal } = new AbortController();
+    const found = await withServing(config, signal, async ({ store, url }) => {
+      if ((await readRelease(store, { agent, name: release })) === null)
+        throw new NotFoundError(
+          `Agent ${agent} has no release ${release}; \`pawl releases list\` shows those that exist.`,
+        );
+      return withDoor(store, { agent, url }, (door) => checkCompatibility(store, { agent, release, settings, door }));
+    });
+    const terminal = openTerminal();
+    if (options.json) terminal.write(JSON.stringify(found, null, 2));
+    else for (const line of compatibilityLines(found, terminal)) terminal.write(line);
+    if (options.requirePass && found.verdict !== 'pass') process.exitCode = 1;
+  });
+
+function compatibilityLines(
+  { release, verdict, checks }: Compatibility,
+  terminal: ReturnType<typeof openTerminal>,
+): string[] {
+  const columns = [{ title: 'CHECK' }, { title: 'VERDICT' }, { title: 'WHY', shrinkTo: 20 }];
+  const rows = checks.map((check) => [check.name, check.verdict, check.reason]);
+  return [
+    ...table(columns, rows, terminal, (cell, row, column) =>
+      column === 1 ? verdictColour(checks[row]!.verdict, terminal.paint)(cell) : cell,
+    ),
+    `${release}: ${verdictColour(verdict, terminal.paint)(verdict)}`,
+  ];
+}
+
+async function run(given: Options): Promise<void> {
+  const { candidate } = given;
+  if (candidate === undefined) throw new ConfigError('Say which release is to be judged: --candidate NAME.');
+  const options = { ...given, candidate };
   const config = await loadConfig(options);
   const agent = agentOf(config, options.agent);
   const stop = new AbortController();
@@ -68,7 +125,7 @@ async function run(options: Options): Promise<void> {
   try {
     report = await withServing(config, stop.signal, async ({ store, url }) =>
       evaluateReleases({
-        ...(await findAsked(store, agent, options)),
+        ...(await findAsked(store, openArtifacts(config), agent, options)),
         play: {
           withDoor: (use) => withDoor(store, { agent: agent.name, url, signal: stop.signal }, use),
           withEngine: async (use) => {

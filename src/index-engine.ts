@@ -12,3 +12,4 @@ export { tokenizerConfig, trainTokenizer } from './engine/tokenizer-train.ts';
 export { chatCodec, loadChatCodec } from './simulate/chat-codec.ts';
 export { type ChatCodec, enginePlayer } from './simulate/engine-player.ts';
 export { exampleFrom, measureSuccess } from './train/episodes.ts';
+export { supervisedStep } from './train/sft.ts';

@@ -10,12 +10,50 @@ export type { Signal } from './collect/signal.ts';
 export type { Consent, Trajectory } from './collect/trajectory.ts';
 export type { Turn } from './collect/turn.ts';
 export type { ConfigInput } from './config.ts';
+export { gate, type OwnGate } from './curate/own-gate.ts';
+export type { Row } from './curate/row.ts';
+export { answerLength, type LengthRule } from './score/answer-length.ts';
+export { answerRelevance } from './score/answer-relevance.ts';
+export type { Ask, Asked, Block, Call, JudgeChoice, Question, Verdict } from './score/ask.ts';
+export { codeParses } from './score/code-parses.ts';
+export { contextPrecision } from './score/context-precision.ts';
+export { type ContextRecallOptions, contextRecall } from './score/context-recall.ts';
+export { faithfulness, type RetrievalScorerOptions } from './score/faithfulness.ts';
 export { feedback } from './score/feedback.ts';
-export { type OutcomeRange, outcome } from './score/outcome.ts';
-export { type Measured, type Scorer, type ScorerInput, unmeasured } from './score/scorer.ts';
-export { toolUse } from './score/tool-use.ts';
-export { type RewardSpec, weighted } from './score/weighted.ts';
+export { fitsSchema } from './score/fits-schema.ts';
+export { type ImplicitWorth, implicit } from './score/implicit.ts';
+export { type JudgeOptions, judge } from './score/judge.ts';
+export { label } from './score/label.ts';
+export { language } from './score/language.ts';
+export { type LatencyRange, latency } from './score/latency.ts';
+export { matches } from './score/matches.ts';
+export { type MinimalDiffOptions, minimalDiff } from './score/minimal-diff.ts';
+export { type OutcomeCurve, type OutcomeRange, type OutcomeRatio, outcome } from './score/outcome.ts';
+export { rewardModel } from './score/reward-model-scorer.ts';
+export { type RubricOptions, rubric } from './score/rubric.ts';
+export type { Criterion, Level } from './score/rubric-file.ts';
+export { type RuleAnswer, rule } from './score/rule.ts';
+export { type Measured, type Scorer, type ScorerContext, type ScorerInput, unmeasured } from './score/scorer.ts';
+export { steps } from './score/steps.ts';
+export { type ThinkingOptions, thinking } from './score/thinking.ts';
+export { type Tone, tone } from './score/tone.ts';
+export { type ToolUseOptions, toolUse } from './score/tool-use.ts';
+export { penalty, type RewardSpec, weighted } from './score/weighted.ts';
+export { type WordRule, words } from './score/words.ts';
+export type { DoorPlace } from './simulate/agent-door.ts';
+export type { EndpointOptions } from './simulate/agent-endpoint.ts';
 export {
+  type AgentGrade,
+  type AgentLimits,
+  type AgentOptions,
+  type AgentView,
+  agentEndpoint,
+  agentProcess,
+} from './simulate/agent-environment.ts';
+export type { AgentCall, AgentRun } from './simulate/agent-episode.ts';
+export type { ProcessOptions } from './simulate/agent-process.ts';
+export {
+  type EndGrade,
   type EndView,
   type Environment,
   type Grade,

@@ -45,7 +45,9 @@ import { defineAgent, feedback, outcome, toolUse, weighted } from 'pawl';
 export default defineAgent({
   name: ${literal(name)},
 
-  // What a good conversation is: scorers and their weights. What could not be measured is left out of the mean.
+  // What a good conversation is: scorers and their weights. What could not be measured is left out of the mean. These need no
+  // judge. Without a reward here it would be judge, faithfulness, context recall and feedback, less a penalty for latency, which
+  // score little until the installation's settings name a judge (docs/score.md).
   reward: weighted({
     resolved: [0.5, outcome('resolved')], // POST /v1/outcomes {"trajectory": …, "name": "resolved", "value": true}, also days later
     tools: [0.3, toolUse()], // tool calls that fit their schema, bring no error and are not made twice
@@ -53,10 +55,15 @@ export default defineAgent({
   }),
 
   // What a model may learn from: conversations that everybody in them agreed to (\`pawl consent\`), and that were good.
-  curate: { minScore: 0.7 },
+  // Of these, only what at least five people asked the like of: a rare question may point at who asked it.
+  curate: { minScore: 0.7, kAnonymity: 5 },
 
-  // Training starts from a checkpoint folder of your own (\`pawl model\` makes and converts them).
-  // train: { base: 'models/base' },
+  // Training starts from a checkpoint folder of your own (\`pawl model\` makes and converts them). It asks for 5,000 points of five
+  // task types (\`pawl curate check\`); a small team begins without, and takes these names out as it grows.
+  train: {
+    // base: 'models/base',
+    without: ['points', 'types', 'balance'],
+  },
 
   // What a candidate is judged by, beside the model that serves: cases that nothing is ever trained on.
   evaluate: { golden: 'golden.jsonl', attempts: 4 },

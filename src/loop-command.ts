@@ -3,10 +3,12 @@
  * the turn runs here, up to where it needs users.
  */
 import { setMaxListeners } from 'node:events';
-import { userInfo } from 'node:os';
+import { hostname, userInfo } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import type { Agent } from './agent.ts';
+import type { Artifacts } from './artifacts/artifacts.ts';
+import { openArtifacts } from './artifacts/open.ts';
 import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from './command.ts';
 import { agentOf, loadConfig } from './config.ts';
 import { ConfigError } from './errors.ts';
@@ -19,7 +21,7 @@ import { historyColumns, historyRow, nextLines, turnLines } from './loop/show.ts
 import { stageTicker } from './loop/ticker.ts';
 import { type LoopTurn, type StageName, stageNames } from './loop/turn.ts';
 import { advance } from './loop.ts';
-import { exclusively } from './store/exclusive.ts';
+import { leading } from './store/lead.ts';
 import { listLoopTurns } from './store/loop-turns.ts';
 import type { Store } from './store/postgres.ts';
 import { postgresRunStore } from './store/runs.ts';
@@ -144,8 +146,9 @@ async function runNow(options: RunOptions): Promise<void> {
     });
   };
   try {
-    const ended = await withServing(config, signal, async ({ store, url, engine }) => {
-      if (engine !== null) return runHere({ store, url, engine }, config.home, agent, ask, options, signal);
+    const ended = await withServing(config, signal, async ({ store, url, engine, trainer }) => {
+      if (engine !== null && trainer !== null)
+        return runHere({ store, url, engine, trainer }, openArtifacts(config), agent, ask, options, signal);
       await ask(store);
       return watchTurn(store, agent, said.now, options, signal);
     });
@@ -161,8 +164,8 @@ async function runNow(options: RunOptions): Promise<void> {
 type Ended = { readonly turn: LoopTurn | null; readonly next: Wait | Ask };
 
 async function runHere(
-  { store, url, engine }: Reached & { readonly engine: LoopParts['engine'] },
-  home: string,
+  { store, url, engine, trainer }: Reached & Pick<LoopParts, 'engine' | 'trainer'>,
+  artifacts: Artifacts,
   agent: Agent,
   ask: (store: Store) => Promise<void>,
   options: RunOptions,
@@ -170,9 +173,12 @@ async function runHere(
 ): Promise<Ended> {
   const say = options.json ? silent : stageTicker(openTerminal().paint);
   const recorded = async () => {}; // nobody else calls, so nothing is on its way
-  const held = await exclusively(store, lockName(agent.name), async () => {
+  const held = await leading(store, lockName(agent.name), `${hostname()}:${process.pid}:loop run`, async (lead) => {
     await ask(store);
-    return advance({ store, home, agent, engine, gatewayUrl: url, recorded, say, signal }, { once: true });
+    return advance(
+      { store, artifacts, agent, engine, trainer, gatewayUrl: async () => url, recorded, say, signal, lead },
+      { once: true },
+    );
   });
   if (held === null) throw new ConfigError(`Another Pawl turns the loop of ${agent.name} on this database right now.`);
   return held.done;

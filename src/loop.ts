@@ -48,7 +48,7 @@ export async function advance(parts: LoopParts, { once = false } = {}): Promise<
         await begin(parts, known, next, now);
         break;
       case 'end':
-        await saveLoopTurn(parts.store, ended(known.turn!, known, { ended: next.reason }));
+        await saveLoopTurn(parts.store, ended(known.turn!, known, { ended: next.reason }), parts.lead);
         break;
       case 'run':
         if (known.turn === null || known.turn.endedAt !== null) await scoreNew(parts, known.facts.evidence);
@@ -65,13 +65,13 @@ export async function advance(parts: LoopParts, { once = false } = {}): Promise<
 }
 
 async function begin(parts: LoopParts, known: Known, next: Next & { kind: 'begin' }, now: number): Promise<void> {
-  const { store, agent, say } = parts;
+  const { store, agent, say, lead } = parts;
   const number = (known.turn?.number ?? 0) + 1;
   const { seed = agent.loop.seed ?? number, window } = known.wanted ?? {};
   const { trigger, reason } = next;
   const state = { begun: { trigger, reason, ...(window === undefined ? {} : { window }) } };
   const turn: LoopTurn = { agent: agent.name, number, seed, done: [], state, startedAt: now, endedAt: null };
-  await saveLoopTurn(store, turn);
+  await saveLoopTurn(store, turn, lead);
   if (known.facts.wanted !== null) await saveLoop(store, agent.name, now, { wanted: null });
   say.begun?.(turn);
 }
@@ -103,7 +103,7 @@ async function runStage(
     const spent = spentBy({ state }, run, parts.agent.train.moneyPerHour ?? 0);
     const endedAt = done.length === stageNames.length ? Date.now() : null;
     const saved = { ...turn, done, state: { ...state, spent }, endedAt };
-    await saveLoopTurn(parts.store, saved);
+    await saveLoopTurn(parts.store, saved, parts.lead);
     return saved;
   };
   try {

@@ -1,55 +1,48 @@
 /**
- * Builds the parts of a serving Pawl and hands them to one HTTP server: /v1 gateway, /api control, /metrics, health.
+ * Builds the parts of a Pawl (roles/) and hands them to one HTTP server: /v1 gateway, /api control, /metrics, health. With all
+ * parts in one process that is `pawl serve`; `pawl gateway`, `pawl worker` and `pawl api` are the same with one of them.
  *
  * First the folder and the port are taken: a start that cannot have them has made nothing. Then the database is opened, and
  * waited for as long as that is worth it; without it the gateway answers with the keys and routes it last knew, and what
- * is recorded waits in the journal. What stands on the database (the API, keys and routes kept fresh, rollouts, upkeep) begins
+ * is recorded waits in the journal. What stands on the database (the API, keys and routes kept fresh, rollouts, the loops) begins
  * whenever the database is there. Everything stops in the reverse order: first no new requests, then the answers in flight,
  * then what is not yet in the database, then the database itself.
  */
 import { hostname } from 'node:os';
-import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import type { Logger } from 'pino';
-import { ensureAdminToken } from './api/admin.ts';
-import { createApi } from './api/api.ts';
-import { createListener, createServerUploads } from './api/http.ts';
-import { healthOf } from './collect/health.ts';
-import { readableId } from './collect/person.ts';
-import { recordedBy } from './collect/recorded.ts';
-import { type Recorder, startRecorder } from './collect/recorder.ts';
-import { startUpkeep } from './collect/upkeep.ts';
-import { agentOf, type Config } from './config.ts';
-import { serveFirst } from './deploy/first-release.ts';
-import { createRoutes, type Routes, watchRoutes } from './deploy/routes.ts';
-import { watchRollouts } from './deploy/watch-rollouts.ts';
-import { type KeptEngine, keepEngine, type Placed } from './engine/keep.ts';
-import { engineUpstream } from './engine/open.ts';
-import { ConfigError, StoreError } from './errors.ts';
-import { createEvaluations, type Evaluations } from './evaluate/evaluations.ts';
-import { createReadyReleases } from './gateway/addressed.ts';
-import { makeFirstKey } from './gateway/first-key.ts';
-import { createGateway } from './gateway/gateway.ts';
-import { createKeyRing, type KeyRing } from './gateway/keys.ts';
-import { type LastKnown, openLastKnown } from './gateway/last-known.ts';
-import { createLoading } from './gateway/loading.ts';
-import { createMetrics } from './gateway/metrics.ts';
+import { ensureAdminToken, knownAdmin } from './api/admin.ts';
+import { createListener } from './api/http.ts';
+import type { Artifacts } from './artifacts/artifacts.ts';
+import { openArtifacts } from './artifacts/open.ts';
+import { startTidying } from './artifacts/tidying.ts';
+import { recordedByAll } from './collect/recorded.ts';
+import type { Recorder } from './collect/recorder.ts';
+import type { Config } from './config.ts';
+import type { KeptEngine } from './engine/keep.ts';
+import { BoundaryError, ConfigError } from './errors.ts';
 import { openPort, type Port } from './gateway/port.ts';
-import { createSignalLimits } from './gateway/signal-limits.ts';
-import { connectUpstreams } from './gateway/upstreams.ts';
-import { watchKeys } from './gateway/watch-keys.ts';
-import { type Loops, startLoops } from './loop/runner.ts';
+import { keepHomeClean } from './privacy/clean-home.ts';
+import { type ApiRole, startApi } from './roles/api.ts';
+import type { Child } from './roles/child.ts';
+import { type GatewayRole, type Known, lastKnown, startGateway } from './roles/gateway.ts';
+import { allRoles, type Ground, type Part, persist, type Role, reached } from './roles/ground.ts';
+import { type Models, openModels } from './roles/models.ts';
+import { findGateway, startPresence } from './roles/presence.ts';
+import { isTrainingDoor } from './roles/training-doors.ts';
+import { startWorker, type WorkerRole } from './roles/worker.ts';
+import { judgeMetrics } from './score/judge-metrics.ts';
+import { trustMetrics } from './score/trust-metrics.ts';
 import { keepAddress, reachable } from './store/address.ts';
+import { readRewardChecks } from './store/judged.ts';
+import { sumJudging } from './store/judging.ts';
 import * as limits from './store/limits.ts';
 import { lockHome } from './store/lock.ts';
 import { type Opening, startOpening } from './store/opening.ts';
 import { openOwned, type Store } from './store/postgres.ts';
-import { readRelease } from './store/releases.ts';
-import type { StoredRoute } from './store/rollouts.ts';
 import { postgresRunStore } from './store/runs.ts';
 import { cachedSecret, installationSecret } from './store/secret.ts';
-import { isThere } from './store/unmatched.ts';
 import { scrapeRuns } from './train/scrape.ts';
 import { version } from './version.ts';
 
@@ -60,6 +53,7 @@ export type Serving = {
   readonly isConnected: boolean;
   /** The database for those who know that it is connected; a StoreError for those who do not. */
   readonly store: Store;
+  /** That of its gateway. */
   readonly recorder: Recorder;
   /** Pawl's own engine, which starts when it is needed. */
   readonly engine: KeptEngine;
@@ -69,52 +63,36 @@ export type Serving = {
   close(): Promise<void>;
 };
 
-export type ServeOptions = {
-  /** Shows a secret that is about to be kept as a hash; it is kept only if this resolves. */
-  readonly show: (secret: 'admin token' | 'client key', token: string) => Promise<void>;
+export type ServeOptions = Pick<Ground, 'show'> & {
+  /** Which parts; all without it. A command that needs a gateway leaves out what happens on its own. */
+  readonly roles?: readonly Role[];
   /** Says what a start is waiting for, when that takes more than a moment. */
   readonly say?: (text: string) => void;
-  /** Whether rollouts advance and whatever else happens on its own does; a command that needs a gateway says no. */
-  readonly background?: boolean; // true
   /** How many lines of the log could not be written. */
   readonly linesLost?: () => number;
   /** Gives up a start that is under way. */
   readonly signal?: AbortSignal;
+  readonly child?: Child | null;
 };
 
 /** How long a start that could answer without its database waits for it. */
 const patienceMs = 5_000;
 const silentMs = 2_000;
-const againMs = 1_000;
 
-/** What the parts are built from. */
-type Ground = Pick<Required<ServeOptions>, 'show' | 'linesLost' | 'background'> & {
-  readonly config: Config;
-  readonly log: Logger;
-  readonly instance: string;
-  readonly port: Port;
-  readonly adminHash: string;
-  readonly known: LastKnown;
-  readonly keys: KeyRing;
-  readonly routes: Routes;
-  readonly opening: Opening;
-  /** Whether everything that needs the database stands: what it says of keys and routes is what counts. */
-  readonly connected: () => boolean;
-  /** Why not. */
-  readonly problem: () => string | null;
+/** Everything that was begun and has to be ended. */
+type Started = {
+  readonly artifacts: Artifacts;
+  port?: Port;
+  opening?: Opening;
+  models?: Models;
+  gateway?: Promise<GatewayRole>;
+  standing?: Promise<Part>;
+  api?: ApiRole;
 };
-/** What answers agents. It needs keys, and no database. */
-type Answering = {
-  readonly recorder: Recorder;
-  readonly engine: KeptEngine;
-  problems(): string[];
-  close(): Promise<void>;
-};
-/** What needs the database. */
-type Standing = { readonly store: Store; readonly loops: Loops | null; close(): Promise<void> };
 
 export async function serve(config: Config, log: Logger, options: ServeOptions): Promise<Serving> {
-  const { show, say, signal, linesLost = () => 0, background = true } = options;
+  const { show, say, signal, linesLost = () => 0, child = null } = options;
+  const roles = new Set<Role>(options.roles ?? allRoles);
   // Little survives a request, so there is little to share out: waking four threads for every collection of young
   // garbage, in each of two heaps, took a twentieth of all processor time at full load.
   setFlagsFromString('--no-parallel-scavenge');
@@ -122,44 +100,27 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     onWait: (pid) => say?.(`Waiting for process ${pid}, a command that works in ${config.home} …`),
   });
   const { instance } = lock;
-  const started: {
-    port?: Port;
-    opening?: Opening;
-    answering?: Promise<Answering>;
-    standing?: Promise<Standing>;
-    evaluations?: Evaluations;
-  } = {};
-  const closeAll = async () => {
-    const { port, opening, answering, standing, evaluations } = started;
-    await evaluations?.close(); // they are callers of ours
-    await port?.close();
-    if (opening?.store === null) await opening.close();
-    await standing?.then((parts) => parts.close()).catch(() => {});
-    await answering?.then((parts) => parts.close()).catch(() => {});
-    await opening?.close();
-    lock.release();
-  };
+  const artifacts = openArtifacts(config);
+  const started: Started = { artifacts };
   let closing: Promise<void> | null = null;
   const close = (): Promise<void> => {
-    closing ??= closeAll();
+    closing ??= closeAll(started).then(() => lock.release());
     return closing;
   };
   signal?.addEventListener('abort', () => void close());
   try {
     let ground: Ground | null = null;
+    let known: Known | null = null;
     const port = await openPort(config, () => {
-      const problems = ground === null || ground.problem() === null ? [] : databaseProblems(ground);
+      const problems = ground === null || ground.problem() === null ? [] : databaseProblems(ground, known);
       return { status: problems.length === 0 ? 'starting' : 'degraded', problems, version, instance };
     });
     started.port = port;
-    keepAddress(config.home, { url: port.url, instance });
-    const adminHash = await ensureAdminToken(config.home, (token) => show('admin token', token), config.adminToken);
-
-    const known = openLastKnown(config.home, (message) => log.warn(message));
-    const keys = createKeyRing();
-    const routes = createRoutes();
-    keys.replace(known.keys);
-    routes.replace(known.routes);
+    if (roles.has('gateway')) keepAddress(config.home, { url: port.url, instance });
+    const adminHash = roles.has('api')
+      ? await ensureAdminToken(config.home, (token) => show('admin token', token), config.adminToken)
+      : knownAdmin(config.home, config.adminToken);
+    known = roles.has('gateway') ? lastKnown({ config, log }) : null;
 
     const opening = startOpening(
       (stop) => openOwned({ home: config.home, databaseUrl: config.databaseUrl, signal: stop }),
@@ -168,43 +129,62 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     started.opening = opening;
     let connected = false;
     let failure: string | null = null;
-    const copy = config.secret ?? (await cachedSecret(config.home));
     const parts: Ground = {
-      ...{ config, log, instance, port, adminHash, known, keys, routes, opening, show, linesLost, background },
+      ...{ config, artifacts, log, roles, instance, port, adminHash, opening, show, linesLost, child },
+      process: `${hostname()}:${process.pid}:${instance}`,
       connected: () => connected,
       problem: () => failure ?? opening.problem,
+      stopping: () => closing !== null,
     };
     ground = parts;
-    let live: Answering | null = null;
-    let api: Api | null = null;
-    const answering = (secret: string): Promise<Answering> => {
-      started.answering ??= startAnswering(parts, secret, () => api).then((answers) => {
-        live = answers;
-        return answers;
+    const models = roles.has('gateway') || roles.has('worker') ? openModels(parts) : null;
+    if (models !== null) started.models = models;
+    const copy = config.secret ?? (await cachedSecret(config.home));
+    let live: GatewayRole | null = null;
+    const problems = () => [...databaseProblems(parts, known), ...(live?.problems() ?? [])];
+    const listen = () =>
+      port.answer(
+        createListener({
+          ...{ config, instance, roles, adminHash, gateway: live, problems, log, family: child },
+          api: () => started.api?.app ?? null,
+          opens: (method, path) => roles.has('api') || (roles.has('worker') && isTrainingDoor(method, path)),
+          notReady: () => notReady(parts, known),
+          training: async () => {
+            if (!roles.has('worker')) return '';
+            const store = reached(opening.store);
+            const runs = await scrapeRuns(postgresRunStore(store), Date.now());
+            return runs + trustMetrics(await readRewardChecks(store)) + judgeMetrics(await sumJudging(store));
+          },
+        }),
+      );
+    const answering = (secret: string): Promise<GatewayRole> => {
+      started.gateway ??= startGateway(parts, known!, secret, models!).then((gateway) => {
+        live = gateway;
+        const { recorder, metrics } = gateway;
+        child?.tells(async () => ({
+          health: { pid: process.pid, problems: problems(), recording: recorder.stats() },
+          figures: await metrics.registry.getMetricsAsJSON(),
+        }));
+        listen();
+        return gateway;
       });
-      return started.answering;
+      return started.gateway;
     };
+    if (!roles.has('gateway')) listen();
+
     const standing = opening.opened.then(async (store) => {
       const warn = (message: string) => log.warn(message);
-      const isClosing = () => closing !== null;
-      const secret = await persist(log, isClosing, 'the installation’s secret cannot be read now', () =>
+      const secret = await persist(parts, 'the installation’s secret cannot be read now', () =>
         installationSecret(store, config.home, { given: config.secret, warn }),
       );
       if (copy !== null && copy !== secret && live !== null)
         throw new ConfigError(
           `The database has another secret for user ids than the copy in ${config.home}, with which this gateway began. Start it again.`,
         );
-      const { recorder, engine } = await answering(secret);
-      const answers = store.within(limits.answering);
-      const evaluations = createEvaluations({
-        ...{ store: answers, config, url: reachable(port.url) },
-        withEngine: async (use) => use((await engine.process()).engine),
+      const gateway = roles.has('gateway') ? await answering(secret) : null;
+      const stands = await standOn(parts, store, secret, { gateway, models }, (api) => {
+        started.api = api;
       });
-      started.evaluations = evaluations;
-      let loops: Loops | null = null;
-      api = apiOn(answers, parts, secret, recorder, evaluations, (agent) => loops?.progress(agent) ?? null);
-      const stands = await standOn(store, answers, parts, recorder, engine, isClosing);
-      loops = stands.loops;
       connected = true;
       return stands;
     });
@@ -216,12 +196,12 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     });
 
     // Without a secret there are no keys either: this home has never seen its database.
-    const canAnswer = keys.size > 0 && copy !== null;
+    const canAnswer = known !== null && known.keys.size > 0 && copy !== null;
     await worthWaiting(opening.tried, canAnswer, () => say?.('Waiting for the database …'));
     if (opening.store !== null) await standing;
     else if (canAnswer) await answering(copy);
     signal?.throwIfAborted();
-    const database = standing.then(({ store }) => store);
+    const database = standing.then(() => reached(opening.store));
     database.catch(() => {}); // not everybody waits for it
     return {
       url: port.url,
@@ -236,9 +216,9 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
         return reached(live).recorder;
       },
       get engine() {
-        return reached(live).engine;
+        return reached(models).engine;
       },
-      problems: () => live?.problems() ?? databaseProblems(parts),
+      problems,
       close,
     };
   } catch (error) {
@@ -247,22 +227,70 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
   }
 }
 
-function reached<T>(part: T | null): T {
-  if (part === null) throw new StoreError('The database has not been reached yet.', { retryable: true });
-  return part;
+async function closeAll({ artifacts, port, opening, models, gateway, standing, api }: Started): Promise<void> {
+  await api?.close();
+  await port?.close();
+  if (opening?.store === null) await opening.close();
+  await standing?.then((parts) => parts.close()).catch(() => {});
+  await gateway?.then((part) => part.close()).catch(() => {});
+  await models?.engine.close();
+  await models?.adapters.close();
+  await artifacts.close();
+  await opening?.close();
 }
 
-/** A database that was there a moment ago and is not now is waited for. */
-async function persist<T>(log: Logger, stopping: () => boolean, trouble: string, work: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      if (stopping() || !(error instanceof StoreError && error.retryable)) throw error;
-      log.warn({ err: error }, trouble);
-      await sleep(againMs);
-    }
-  }
+/** What needs the database. `api` is told of the API as soon as it could answer. */
+async function standOn(
+  ground: Ground,
+  store: Store,
+  secret: string,
+  { gateway, models }: { readonly gateway: GatewayRole | null; readonly models: Models | null },
+  api: (role: ApiRole) => void,
+): Promise<Part> {
+  const { config, artifacts, log, roles, port, adminHash } = ground;
+  const answers = store.within(limits.answering);
+  const here = reachable(port.url);
+  const gatewayUrl = async () => (gateway === null ? findGateway(answers) : here);
+  let worker: WorkerRole | null = null;
+  const presence = await startPresence(ground, store.within(limits.watching, 1), {
+    problems: () => gateway?.problems() ?? [],
+    doing: () => worker?.doing() ?? [],
+  });
+  // A worker's own API is what begins runs on its engine.
+  if (adminHash !== null && (roles.has('api') || roles.has('worker')))
+    api(
+      startApi(ground, answers, {
+        ...{ secret, adminHash, recorder: gateway?.recorder ?? null, engine: models?.engine ?? null },
+        gatewayUrl: async () => (await gatewayUrl()) ?? noGateway(),
+        progress: (agent) => worker?.progress(agent) ?? null,
+      }),
+    );
+  const stands = await gateway?.stand(store, answers);
+  const cleaning = keepHomeClean(answers, artifacts, config.retention, (error) =>
+    log.warn({ err: error }, 'what is to be forgotten in this home waits'),
+  );
+  if (roles.has('worker'))
+    worker = startWorker(ground, store, answers, models!.engine, {
+      gatewayUrl,
+      recorded: () => recordedByAll(answers),
+    });
+  const tidying = startTidying(artifacts, (error) => log.warn({ err: error }, 'the artifacts cannot be tidied now'));
+  return {
+    async close() {
+      await worker?.close();
+      await tidying.close();
+      await cleaning.close();
+      await stands?.close();
+      await presence.close();
+    },
+  };
+}
+
+function noGateway(): never {
+  throw new BoundaryError(
+    'No gateway of this database can be reached from here: start `pawl gateway`, or set `address` in its settings to where this machine reaches it.',
+    { retryable: true },
+  );
 }
 
 /** Waits for the first attempt at the database; where there is something to answer with, no longer than is decent. */
@@ -280,179 +308,23 @@ async function worthWaiting(tried: Promise<void>, hasKeys: boolean, say: () => v
   }
 }
 
-type Api = {
-  readonly app: ReturnType<typeof createApi>;
-  readonly runs: ReturnType<typeof postgresRunStore>;
-};
-
-function apiOn(
-  store: Store,
-  { config, log, adminHash, linesLost }: Ground,
-  secret: string,
-  recorder: Recorder,
-  evaluations: Evaluations,
-  progress: Loops['progress'],
-): Api {
-  const app = createApi({
-    store,
-    config,
-    evaluations,
-    progress,
-    secret,
-    adminHash,
-    recorder: () => recorder.stats(),
-    linesLost,
-    hosts: [config.host, ...config.hosts],
-    onError: (error) => log.error({ err: error }, 'api: a request failed in Pawl itself'),
-  });
-  return { app, runs: postgresRunStore(store) };
+function notReady({ port, connected }: Ground, known: Known | null): string | null {
+  if (port.draining) return 'draining';
+  if (known === null) return connected() ? null : 'no database';
+  return known.keys.size === 0 ? 'no client keys' : null;
 }
 
-async function startAnswering(ground: Ground, secret: string, api: () => Api | null): Promise<Answering> {
-  const { config, log, port, keys, routes, linesLost } = ground;
-  const recorder = await startRecorder({
-    home: config.home,
-    databaseUrl: config.databaseUrl ?? null,
-    secret,
-    queueBytes: config.record.queueMb * 1024 * 1024,
-    journalBytes: config.record.journalMb * 1024 * 1024,
-    log,
-  });
-  const upstreams = connectUpstreams(config.upstreams);
-  const engine = keepEngine({
-    settings: config.engine,
-    onStart: (url) =>
-      upstreams.add(engineUpstream, { baseUrl: `${url}/v1`, models: [], defaults: {}, silenceSeconds: 120 }),
-    log: (line) => log.warn(`engine: ${line}`),
-  });
-  engine.inPlay(placedIn(ground.known.routes));
-  const metrics = createMetrics(() => recorder.stats(), linesLost);
-  const uploads = createServerUploads();
-  const signalLimits = createSignalLimits(async (agent, { kind, id }) =>
-    isThere(reached(ground.opening.store), agent, { kind, id: readableId(id, secret) }),
-  );
-  const gateway = createGateway({
-    config,
-    keys,
-    upstreams,
-    routes,
-    recorder,
-    limits: signalLimits,
-    metrics,
-    log,
-    uploads,
-    secret,
-    store: () => (ground.connected() ? ground.opening.store : null),
-    loading: createLoading(engine),
-    releases: createReadyReleases({
-      read: (agent, name) => readRelease(reached(ground.opening.store), { agent, name }),
-      prepare: async ({ upstream, model, checkpoint }) => {
-        if (upstream === engineUpstream && checkpoint !== null) await engine.ready({ model, checkpoint });
-      },
-    }),
-  });
-  const problems = () => [...databaseProblems(ground), ...healthOf(recorder.stats(), linesLost()).problems];
-
-  const listener = createListener({
-    config,
-    instance: ground.instance,
-    adminHash: ground.adminHash,
-    gateway,
-    api: () => api()?.app ?? null,
-    uploads,
-    metrics,
-    recording: () => recorder.stats(),
-    problems,
-    notReady: () => (port.draining ? 'draining' : keys.size === 0 ? 'no client keys' : null),
-    training: async () => {
-      const runs = api()?.runs;
-      return runs === undefined ? '' : await scrapeRuns(runs, Date.now());
-    },
-    log,
-  });
-  port.answer(listener);
-  return {
-    recorder,
-    engine,
-    problems,
-    async close() {
-      // The last answers are out; their copies still have to reach the recorder.
-      for (let waited = 0; gateway.inFlight > 0 && waited < 5_000; waited += 10) await sleep(10);
-      await gateway.close();
-      await upstreams.close();
-      await engine.close();
-      await recorder.close();
-    },
-  };
-}
-
-async function standOn(
-  store: Store,
-  answers: Store,
-  { config, log, port, known, keys, routes, show, background }: Ground,
-  recorder: Recorder,
-  engine: KeptEngine,
-  stopping: () => boolean,
-): Promise<Standing> {
-  await persist(log, stopping, 'the first client key cannot be made now', () =>
-    makeFirstKey(store, agentOf(config).name, (token) => show('client key', token)),
-  );
-  const keptKeys = {
-    takeUsed: keys.takeUsed,
-    replace(news: Parameters<KeyRing['replace']>[0]) {
-      keys.replace(news);
-      known.keep({ keys: news });
-    },
-  };
-  const keptRoutes = {
-    replace(news: Parameters<Routes['replace']>[0]) {
-      routes.replace(news);
-      known.keep({ routes: news });
-      engine.inPlay(placedIn(news));
-    },
-  };
-  // Without any other server, an agent's own model is what there is to answer with.
-  if (Object.keys(config.upstreams).length === 0)
-    await persist(log, stopping, 'the first releases cannot be made now', () => serveFirst(store, config.agents));
-  const watches = store.within(limits.watching, 2);
-  const gatewayUrl = reachable(port.url);
-  const recorded = () => recordedBy(recorder);
-  const trainer = async () => (await engine.process()).engine;
-  const loops = background ? startLoops({ store, config, log, gatewayUrl, recorded, engine: trainer }) : null;
-  const parts = [
-    await watchKeys(watches, keptKeys, log, `${hostname()}:${resolve(config.home)}`),
-    await watchRoutes(watches, keptRoutes, log),
-    ...(background ? [watchRollouts(answers, log)] : []),
-    startUpkeep(
-      answers,
-      () => recorder.stats(),
-      (error) => log.warn({ err: error }, 'upkeep of the database waits'),
-    ),
-    ...(loops === null ? [] : [loops]),
-  ];
-  return {
-    store,
-    loops,
-    async close() {
-      for (const part of parts.reverse()) await part.close();
-    },
-  };
-}
-
-/** What users may get from our own engine. */
-const placedIn = (routes: readonly StoredRoute[]): Placed[] =>
-  routes
-    .flatMap(({ release, open }) => (open === null ? [release] : [release, open.candidate]))
-    .flatMap(({ upstream, model, checkpoint }) =>
-      upstream === engineUpstream && checkpoint !== null ? [{ model, checkpoint }] : [],
-    );
-
-function databaseProblems({ problem, known, keys, connected }: Ground): string[] {
+function databaseProblems({ problem, connected }: Ground, known: Known | null): string[] {
   if (connected()) return [];
   const reason = problem();
   const why = reason === null ? '' : ` (${reason})`;
-  const age = known.asOf === null ? '' : `, as of ${Math.round((Date.now() - known.asOf) / 1000)} s ago`;
-  return [
-    `the database has not been reached since the start${why}: keys known: ${keys.size}${age}; recordings wait in the journal`,
-  ];
+  if (known?.last.asOf === null)
+    return [
+      `the database has never been reached from this home${why}: there are no client keys yet, so every call is refused until it is`,
+    ];
+  const away = `the database has not been reached since the start${why}`;
+  if (known === null) return [away];
+  const { last, keys } = known;
+  const age = `, as of ${Math.round((Date.now() - (last.asOf ?? 0)) / 1000)} s ago`;
+  return [`${away}: keys known: ${keys.size}${age}; recordings wait in the journal`];
 }

@@ -1,8 +1,12 @@
-/** For commands that need a gateway: the Pawl that serves this home, or, where none does, one for as long as the command takes. */
+/**
+ * For commands that need a gateway: the Pawl that serves this home, or the gateway and workers of its database, or, where there are
+ * none, one for as long as the command takes.
+ */
 import type { Config } from './config.ts';
 import type { Engine } from './engine/engine.ts';
 import { BoundaryError } from './errors.ts';
 import { openLog } from './log.ts';
+import { findServing } from './roles/presence.ts';
 import { servingAddress } from './store/address.ts';
 import { openStore, type Store } from './store/postgres.ts';
 
@@ -12,6 +16,8 @@ export type Reached = {
   readonly url: string;
   /** That of the Pawl which was started for this; null where another process has one. */
   readonly engine: (() => Promise<Engine>) | null;
+  /** What trains there. */
+  readonly trainer: (() => Promise<Engine>) | null;
 };
 
 export async function withServing<T>(
@@ -19,11 +25,13 @@ export async function withServing<T>(
   signal: AbortSignal,
   use: (reached: Reached) => Promise<T>,
 ): Promise<T> {
-  const url = servingAddress(config.home);
-  if (url !== null) {
-    const store = await openStore({ home: config.home, databaseUrl: config.databaseUrl, join: true, signal });
+  const { home, databaseUrl } = config;
+  const here = servingAddress(home);
+  if (here !== null || databaseUrl !== undefined) {
+    const store = await openStore({ home, databaseUrl, join: true, signal });
     try {
-      return await use({ store, url, engine: null });
+      const url = here ?? (await findServing(store));
+      if (url !== null) return await use({ store, url, engine: null, trainer: null });
     } finally {
       await store.close();
     }
@@ -34,14 +42,14 @@ export async function withServing<T>(
     // Standard output is the command's.
     show: async (name, token) => console.error(`${name}: ${token}   (shown only now)`),
     say: (text) => console.error(text),
-    background: false,
+    roles: ['gateway', 'api'],
     linesLost,
     signal,
   });
   try {
     if (!serving.isConnected) throw new BoundaryError(serving.problems().join('; '), { retryable: true });
     const engine = async () => (await serving.engine.process()).engine;
-    return await use({ store: serving.store, url: serving.url, engine });
+    return await use({ store: serving.store, url: serving.url, engine, trainer: serving.engine.trainer });
   } finally {
     await serving.close();
   }

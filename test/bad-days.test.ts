@@ -268,7 +268,7 @@ it('writes no personal data or secrets of requests and answers to disk', async (
   await ask('private', 'echo', { messages: [{ role: 'user', content: said }], user: 'max.muster@example.org' });
   const turn = await turnOf('private');
   const text = JSON.stringify(turn);
-  expect(text).toContain('[email]');
+  expect(text).toContain('[EMAIL_1]');
   for (const secret of ['max.muster', '4111 1111', 'ghp_0123']) expect(text).not.toContain(secret);
   const files = readdirSync(pawl.home, { recursive: true, encoding: 'utf8' }).map((file) => join(pawl.home, file));
   for (const file of files) {

@@ -2,6 +2,7 @@
  * Conversations made to end whoever reads them, put into the database as an older Pawl would have stored them: every reader
  * survives, says what it left out, and goes on with the rest.
  */
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +10,9 @@ import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { ensureAdminToken } from '../src/api/admin.ts';
 import { createApi } from '../src/api/api.ts';
 import type { TrajectoryDetail } from '../src/api/schema.ts';
+import { openArtifacts } from '../src/artifacts/open.ts';
 import { noCounts } from '../src/collect/recorder.ts';
+import { piiSettings } from '../src/collect/redact/settings.ts';
 import { timelineOf } from '../src/collect/timeline.ts';
 import { timelineLines } from '../src/collect/timeline-print.ts';
 import { curateWindow } from '../src/curate/run.ts';
@@ -75,7 +78,14 @@ test('the API answers, however many ask at once', async () => {
   const recorder = () => ({ ...noCounts(), queueDepth: 0, queueBytes: 0, restarts: 0 });
   const api = createApi({
     store,
-    config: { agents: [], upstreams: {}, home: '' },
+    artifacts: openArtifacts({ home }),
+    config: {
+      agents: [],
+      upstreams: {},
+      engine: { kind: 'embedded' },
+      retention: { days: null, datasets: null },
+      pii: piiSettings.parse({}),
+    },
     secret: 's'.repeat(32),
     adminHash,
     recorder,
@@ -93,15 +103,15 @@ test('scoring and curating leave it out, count it, and go on with the rest', asy
   const spec = weighted({ resolved: [1, outcome('resolved')] });
   const window = { agent: 'desk', spec, since: new Date(noon - 1000), until: now, now };
   expect(await scoreWindow(store, window)).toMatchObject({ trajectories: 3, scored: 2, tooLarge: 1 });
-  const home = parts();
-  const dataset = await curateWindow(store, home, { ...window, settings: { maxUserShare: 1 } });
+  const artifacts = openArtifacts({ home: parts() });
+  const dataset = await curateWindow(store, artifacts, { ...window, settings: { maxUserShare: 1, kAnonymity: 1 } });
   expect(dataset.funnel.find(({ gate }) => gate === 'score')).toMatchObject({ left: { 'not scored': 1 } });
   // As if it had been scored before this was looked at.
   await store.pool.query(
     `insert into pawl.scores select 'bomb', agent, day, spec, evidence, total, measured, parts, turns, at
      from pawl.scores where trajectory = 'before'`,
   );
-  const again = await curateWindow(store, home, { ...window, settings: { maxUserShare: 1 } });
+  const again = await curateWindow(store, artifacts, { ...window, settings: { maxUserShare: 1, kAnonymity: 1 } });
   expect(again.funnel.find(({ gate }) => gate === 'size')).toMatchObject({ left: { 'too large to read': 1 } });
 });
 

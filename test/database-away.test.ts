@@ -1,5 +1,6 @@
 /** A gateway that is started while its database is away answers as it did before, and loses nothing. Real processes. */
-import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { withdrawConsent } from '../src/store/consents.ts';
@@ -159,6 +160,91 @@ describe('started again while its own database says nothing', () => {
   });
 });
 
+describe('what a gateway journalled while it could not know', () => {
+  it('is no training data where its key had been revoked or its user’s consent was withdrawn', async () => {
+    const { store, relay } = await relayed();
+    const home = mkdtempSync(join(tmpdir(), 'pawl-away-'));
+    const settings = join(home, 'pawl.config.ts');
+    writeFileSync(
+      settings,
+      `import { outcome, weighted } from 'pawl';
+const reward = weighted({ resolved: [1, outcome('resolved')] });
+export default { agents: [{ name: 'desk', reward, curate: { kAnonymity: 1 } }] };\n`,
+    );
+    const env = { DATABASE_URL: through(store.url, relay), PAWL_UPSTREAM: upstream.url };
+    const pawl = await startPawl(env, home, undefined, ['--config', settings]);
+    onTestFinished(() => pawl.remove());
+    const { key: revoked, token } = await createKey(store, { agent: 'desk', name: 'leaver' });
+    await until(
+      () => call(pawl, 'before', { key: token }),
+      ({ status }) => status === 200,
+    );
+    const admin = { authorization: `Bearer ${pawl.adminToken}`, 'content-type': 'application/json' };
+    const users: Record<string, string> = {};
+    for (const user of ['ann', 'bob', 'cat']) {
+      const given = await fetch(`${pawl.url}/api/consent/${user}?agent=desk`, { method: 'PUT', headers: admin });
+      users[user] = ((await given.json()) as { user: string }).user;
+    }
+    await until(
+      () => readFileSync(join(home, 'last-known.json'), 'utf8'),
+      (text) => text.includes(revoked.id),
+    );
+    await pawl.kill();
+
+    await relay.become('away');
+    await revokeKey(store, revoked.id);
+    await withdrawConsent(store, 'desk', users.bob!, new Date());
+    const again = await pawl.restart();
+    onTestFinished(() => again.kill());
+    for (const user of ['ann', 'bob', 'cat']) expect((await call(again, `of-${user}`, { user })).status).toBe(200);
+    // Somebody who has the revoked key speaks in the name of a user who agreed, and has a say about the others.
+    expect((await call(again, 'by-leaver', { key: token, user: 'ann' })).status).toBe(200);
+    const send = (path: string, body: object, key = again.key) =>
+      fetch(again.url + path, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+    expect((await send('/t/of-ann/v1/feedback', { vote: 'down', user: 'eve' }, token)).status).toBe(202);
+    expect((await send('/t/of-ann/v1/attach', { keys: ['order:9'] }, token)).status).toBe(202);
+    for (const id of ['of-ann', 'of-bob', 'of-cat', 'by-leaver'])
+      expect((await send(`/t/${id}/v1/outcomes`, { name: 'resolved', value: true })).status).toBe(202);
+    await withdrawConsent(store, 'desk', users.cat!, new Date());
+
+    await relay.become('up');
+    await until(
+      () => store.pool.query(`select from pawl.signals where target_id = 'by-leaver'`),
+      ({ rowCount }) => rowCount === 1,
+    );
+    await until(
+      () => problemsOf(again),
+      (problems) => problems.every((problem) => !problem.includes('reached')),
+    );
+    const made = await fetch(`${again.url}/api/datasets`, {
+      method: 'POST',
+      headers: admin,
+      body: '{"agent": "desk"}',
+    });
+    const dataset = (await made.json()) as { rows: number; funnel: { gate: string; left: object }[] };
+    expect(dataset.rows).toBe(1);
+    expect(dataset.funnel.find(({ gate }) => gate === 'consent')!.left).toEqual({
+      'not given': 1, // before
+      'withdrawn before': 2, // of-bob, by-leaver
+      'withdrawn since': 1, // of-cat
+    });
+    const ann = (await readTrajectory(store, 'of-ann'))!;
+    expect(ann.signals.map(({ kind }) => kind)).toEqual(['outcome']);
+    expect(ann.keys).toEqual([]);
+    const kept = readFileSync(join(home, 'journal', 'rejected.jsonl'), 'utf8')
+      .trim()
+      .split('\n');
+    expect(kept.map((line) => JSON.parse(line))).toMatchObject([
+      { kind: 'signal', reason: expect.stringMatching(/^Its key .* had been revoked at /) },
+      { kind: 'attachment', reason: expect.stringMatching(/^Its key .* had been revoked at /) },
+    ]);
+  });
+});
+
 describe('started for the first time while its own database refuses the password', () => {
   it('says so to everybody, and shows the first key when the password is right', async () => {
     const { store, relay } = await relayed();
@@ -170,7 +256,9 @@ describe('started for the first time while its own database refuses the password
     expect(pawl.key).toBe('');
     expect(pawl.adminToken).not.toBe('');
     expect(await read(pawl, '/readyz')).toMatchObject({ status: 503 });
-    expect((await problemsOf(pawl))[0]).toContain('password authentication failed');
+    expect((await problemsOf(pawl))[0]).toMatch(
+      /never been reached from this home \(.*password authentication failed.*\): there are no client keys yet/,
+    );
     const answer = await call(pawl, 'early', { key: 'pawl_anything' });
     expect(answer.status).toBe(503);
     expect(await answer.text()).toContain('database');

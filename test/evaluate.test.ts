@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { mayTrain } from '../src/collect/own-traffic.ts';
 import { createRelease, serveRelease } from '../src/deploy/reconcile.ts';
 import { type Report, reportSchema } from '../src/evaluate/report.ts';
+import { readCompatibility } from '../src/store/compatibility.ts';
 import { activeKeys } from '../src/store/keys.ts';
 import { readCalls } from '../src/store/measures.ts';
 import type { Store } from '../src/store/postgres.ts';
@@ -88,7 +89,13 @@ beforeAll(async () => {
     gateway: { attempts: 1 },
     agents: [{ name: 'adder', evaluate: { golden: './golden.jsonl', concurrency: 4 } }],
   };
-  writeFileSync(configFile, `export default ${JSON.stringify(settings)};\n`);
+  writeFileSync(
+    configFile,
+    `import { outcome, toolUse, weighted } from 'pawl';
+const settings = ${JSON.stringify(settings)};
+settings.agents[0].reward = weighted({ resolved: [0.5, outcome('resolved')], tools: [0.3, toolUse()] });
+export default settings;\n`,
+  );
   pawl = await startPawl({}, undefined, undefined, ['--config', configFile]);
   store = await pawl.store();
   for (const model of ['poor', 'good', 'fussy', 'hang'])
@@ -263,6 +270,17 @@ describe('the gateway', () => {
     const routed = await call({ authorization, 'x-pawl-origin': 'evaluation' });
     expect(routed.headers.get('x-pawl-release')).toBe('poor');
     await api(`/keys/${key.id}`, { method: 'DELETE' });
+  });
+});
+
+describe('pawl evaluate compat', () => {
+  it('asks the server through the gateway, says what does not fit, and keeps it', async () => {
+    const { code, out } = await evaluate('compat', 'good', '--json', '--require-pass');
+    const found = JSON.parse(out) as { verdict: string; checks: { name: string; verdict: string }[] };
+    expect(found).toMatchObject({ release: 'good', verdict: 'pass' });
+    expect(found.checks.map(({ name }) => name)).toEqual(['template', 'latency', 'memory']);
+    expect(code).toBe(0);
+    expect(await readCompatibility(store, { agent: 'adder', release: 'good' })).toMatchObject({ verdict: 'pass' });
   });
 });
 

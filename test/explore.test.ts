@@ -161,7 +161,7 @@ it('the user has the answer while further ones are still asked for; then they ar
   expect(siblings.get(turn)).toMatchObject(
     [0.7, 0.9, 1.1].map((temperature) => ({
       ...{ origin: 'exploration', temperature, topP: 0.95, release: 'default/m', promptTokens: 100 },
-      choices: [{ message: { content: `At ${temperature} I write to [email].` }, finishReason: 'stop' }],
+      choices: [{ message: { content: `At ${temperature} I write to [EMAIL_1].` }, finishReason: 'stop' }],
     })),
   );
 
@@ -198,7 +198,7 @@ it('the API and the command show them under their turn', async () => {
   ]);
   const { stdout } = await run('trajectories', 'show', 'order-1');
   expect(stdout.match(/sibling/g)).toHaveLength(6);
-  expect(stdout).toMatch(/temperature 0\.9, top_p 0\.95 .*\n.*At 0\.9 I write to \[email\]\./);
+  expect(stdout).toMatch(/temperature 0\.9, top_p 0\.95 .*\n.*At 0\.9 I write to \[EMAIL_1\]\./);
 });
 
 it('a further answer that calls a tool is recorded, and nobody acts on it', async () => {

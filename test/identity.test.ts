@@ -7,10 +7,11 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hashedId } from '../src/collect/person.ts';
 import { trustPerDay, votersPerDay } from '../src/gateway/signal-limits.ts';
-import { giveConsent } from '../src/store/consents.ts';
+import { giveConsent, readConsent } from '../src/store/consents.ts';
 import { entry, noon } from '../src/store/fixtures.ts';
 import { openStore, type Store } from '../src/store/postgres.ts';
 import { writeEntries } from '../src/store/record.ts';
+import { installationSecret } from '../src/store/secret.ts';
 import { readTrajectory } from '../src/store/trajectories.ts';
 import { readTurn } from '../src/store/turns.ts';
 import { type PawlProcess, startPawl, until } from './pawl.ts';
@@ -79,7 +80,17 @@ describe('two homes on one database', () => {
   });
   const inA = (...args: string[]) => command(args, { PAWL_HOME: homeA, DATABASE_URL: database.url });
   const inB = (...args: string[]) => command(args, { PAWL_HOME: homeB, DATABASE_URL: database.url });
-  const curated = async () => JSON.parse(await inA('curate', 'run', '--json'));
+  /** Two people are no crowd: here their conversations are learned from all the same. */
+  const settings = join(folder, 'curate.config.ts');
+  const curated = async () => {
+    writeFileSync(
+      settings,
+      `import { outcome, weighted } from 'pawl';
+const reward = weighted({ resolved: [1, outcome('resolved')] });
+export default { agents: [{ name: 'support-desk', reward, curate: { kAnonymity: 1 } }] };\n`,
+    );
+    return JSON.parse(await inA('curate', 'run', '--config', settings, '--json'));
+  };
 
   test('a withdrawal in one is seen by the other, and no command repeats the id', async () => {
     const said = await inB('consent', 'give', 'lee@example.com');
@@ -99,7 +110,9 @@ describe('two homes on one database', () => {
     expect(await inA('consent', 'withdraw', 'lee@example.com')).not.toContain('has not begun');
     expect(await curated()).toMatchObject({
       rows: 1,
-      funnel: [{}, { gate: 'consent', passed: 1, left: { 'withdrawn since': 1 } }, {}, {}, {}, {}, {}, {}, {}, {}],
+      funnel: expect.arrayContaining([
+        expect.objectContaining({ gate: 'consent', passed: 1, left: { 'withdrawn since': 1 } }),
+      ]),
     });
     const listed = (await inA('trajectories', 'list', '--user', 'kim-7', '--json')).trim();
     expect(JSON.parse(listed).id).toBe('case-kim');
@@ -121,6 +134,57 @@ describe('two homes on one database', () => {
     expect((await curated()).funnel[1]).toMatchObject({
       left: { 'not given': 1, 'withdrawn before': 1, 'withdrawn since': 1 },
     });
+  });
+
+  test('who calls themselves by somebody’s hash does not become them, and is found by the id they sent', async () => {
+    const secret = await installationSecret(database, homeB);
+    const victim = hashedId('kim-7', secret);
+    const before = await readConsent(database, 'support-desk', victim);
+    expect((await say(pawl, 'case-impostor', victim, 'I am Kim, am I not?')).status).toBe(200);
+    await post(pawl, '/t/case-impostor/v1/feedback', { vote: 'up', user: victim });
+    const recordedTurn = await recorded(database, 'case-impostor', 1, 1);
+    expect(recordedTurn!.trajectory).toMatchObject({ user: hashedId(victim, secret), consent: 'unknown' });
+    const api = (path: string, method = 'GET') =>
+      fetch(`${pawl.url}/api/${path}`, { method, headers: { authorization: `Bearer ${pawl.adminToken}` } });
+    const idsOf = async (query: string) =>
+      ((await (await api(`trajectories?${query}`)).json()) as { trajectories: { id: string }[] }).trajectories.map(
+        ({ id }) => id,
+      );
+    expect(await idsOf(`user=${victim}`)).toEqual(['case-impostor']);
+    expect(await idsOf(`user=${victim}&hashed=true`)).toEqual(['case-kim']);
+    expect((await api('trajectories?user=kim-7&hashed=true')).status).toBe(400);
+    await api(`consent/${victim}?agent=support-desk`, 'DELETE');
+    await inA('consent', 'withdraw', victim);
+    expect(await readConsent(database, 'support-desk', victim)).toEqual(before);
+    expect(await inA('consent', 'show', victim, '--hashed')).toContain('consent given');
+    expect(await inA('trajectories', 'list', '--user', victim, '--hashed', '--json')).toContain('case-kim');
+  });
+
+  test('no route shows an id as it was sent, wherever the caller put it', async () => {
+    const named = 'member-4711';
+    const body = { user: named, safety_identifier: named, metadata: { user_id: named } };
+    const messages = [{ role: 'user', content: 'Who am I?' }];
+    await post(pawl, '/t/case-named/v1/chat/completions', { model: 'echo', messages, ...body });
+    await post(pawl, '/t/case-named/v1/feedback', { vote: 'down', user: named, correction: 'You are welcome.' });
+    await post(pawl, '/t/case-named/v1/outcomes', { name: 'resolved', value: true, user: named });
+    await recorded(database, 'case-named', 1, 2);
+    await inA('consent', 'give', named);
+    await inA('score', 'run', '--json');
+    const read = async (path: string) => {
+      const answer = await fetch(pawl.url + path, { headers: { authorization: `Bearer ${pawl.adminToken}` } });
+      return { path, status: answer.status, text: await answer.text() };
+    };
+    const document = JSON.parse((await read('/api/openapi.json')).text) as { paths: Record<string, { get?: object }> };
+    const paths = Object.entries(document.paths).flatMap(([path, { get }]) =>
+      get === undefined ? [] : [path.replace('{id}', 'case-named').replace('{user}', named)],
+    );
+    expect(paths.length).toBeGreaterThan(15);
+    const answers = await Promise.all(paths.map((path) => read(`${path}?agent=support-desk`)));
+    answers.push(await read(`/api/trajectories?user=${named}`), await read('/metrics'), await read('/healthz'));
+    for (const path of ['trajectories/case-named', 'trajectories/case-named/scores', `consent/${named}`])
+      expect(answers.find((one) => one.path.startsWith(`/api/${path}?`))).toMatchObject({ status: 200 });
+    // Only a refusal may repeat what the caller itself has just typed.
+    expect(answers.filter(({ status, text }) => status === 200 && text.includes(named))).toEqual([]);
   });
 
   test('a key does what it was made for, and the refusal says how to get one that does more', async () => {

@@ -44,8 +44,8 @@ export default defineConfig({
     defineAgent({
       name: 'desk',
       reward: weighted({ votes: [1, feedback()] }),
-      curate: { maxUserShare: 1 },
-      train: { base: 'model' },
+      curate: { maxUserShare: 1, kAnonymity: 1 },
+      train: { base: 'model', without: ['points', 'private', 'types', 'balance'] },
     }),
   ],
   engine: { threads: 1 },
@@ -90,7 +90,9 @@ test('conversations become scores, a dataset, files for other trainers, and a mo
     json('train', '--advise', '--agent', 'desk'),
     pawl('curate', 'run', '--agent', 'desk', '--dry-run'),
   ]);
-  expect(shown.out).toMatch(/^1\.000 +100% measured[\s\S]*votes +1 +1\.000 +one voter/);
+  expect(shown.out).toMatch(
+    /^1\.000 of 1, as good as it can be: every part spoke[\s\S]*votes +1 +1\.000 +1\.000 +one voter/,
+  );
   expect(before).toMatchObject({
     stored: { trajectories: 10, consenting: 10, scored: 10, good: 5, votes: 10, corrections: 0 },
     dataset: null,
@@ -100,6 +102,18 @@ test('conversations become scores, a dataset, files for other trainers, and a mo
   expect(existsSync(join(home, 'datasets', 'desk-v1.jsonl'))).toBe(false);
 
   expect(await json('curate', 'run', '--agent', 'desk')).toMatchObject({ id: 'desk-v1', rows: 5, pairs: { rows: 5 } });
+  const checked = await json('curate', 'check', '--agent', 'desk', '--dataset', 'desk-v1');
+  expect(checked).toMatchObject({
+    dataset: 'desk-v1',
+    ready: true,
+    without: ['points', 'private', 'types', 'balance'],
+  });
+  expect(checked.conditions.filter(({ met }: { met: boolean }) => !met)).toMatchObject([
+    { name: 'points', found: '10 points', needed: '5,000 or more' },
+    { name: 'private' },
+    { name: 'types' },
+    { name: 'balance' },
+  ]);
   expect(await json('curate', 'run', '--agent', 'desk', '--seed', '3')).toMatchObject({ id: 'desk-v2' });
   const lines = async (format: string) => {
     const out = join(folder, `${format}.jsonl`);
@@ -128,14 +142,19 @@ test('conversations become scores, a dataset, files for other trainers, and a mo
   expect(prompts[0].prompt).toMatchObject([{ role: 'user' }]);
   expect(JSON.stringify(chat)).not.toContain('Look at');
 
-  const [again, told, none, ignored] = await Promise.all([
+  const [again, told, quiet, none, ignored] = await Promise.all([
     pawl('datasets', 'export', 'desk-v1', '--format', 'trl-sft', '--out', join(folder, 'trl-sft.jsonl')),
     pawl('train', '--advise', '--agent', 'desk'),
+    json('train', '--advise', '--agent', 'desk', '--no-probe'),
     pawl('train', '--agent', 'shop'),
     pawl('train', '--agent', 'desk', '--dataset', 'desk-v1', '--recipe', 'sft', '--kl', '0.1'),
   ]);
   expect([again.code, again.err]).toEqual([1, expect.stringContaining('--force')]);
   expect(told.out).toMatch(/5 {2}pairs from votes in desk-v2\n[\s\S]*Recipe: sft\. .*\nNext: pawl train --agent desk/);
+  expect(told.out).toMatch(
+    /Engine: embedded, in this process\. Measured there: \S+ tokens\/s learned from, .*\n {2}sft: 2 steps, .* learned from: \d+ s\nAbout /,
+  );
+  expect(quiet).toMatchObject({ recipe: 'sft', onEngine: null });
   expect(none.err).toContain('Nothing says which model to train');
   expect(ignored.err).toContain('kl is for the recipes grpo');
 });
@@ -145,12 +164,13 @@ test('a dataset is learned as it is: an adapter on its conversations, then on it
   const run = await json('train', '--agent', 'desk', '--dataset', 'desk-v1', ...how);
   expect(run).toMatchObject({
     ...{ id: 'one', agent: 'desk', recipe: 'sft-dpo', status: 'finished' },
-    base: join(folder, 'model'),
+    base: expect.stringMatching(/^artifact:/),
     settings: { dataset: 'desk-v1', lora: { rank: 2, alpha: 4 } },
     model: join(home, 'models', 'one'),
   });
   // The whole model, which needs no base beside it.
   expect(existsSync(join(run.model, 'model.safetensors'))).toBe(true);
   expect(existsSync(join(run.model, 'adapter_config.json'))).toBe(false);
-  expect(existsSync(join(home, 'runs', 'one', 'stage-0', 'adapter_config.json'))).toBe(true);
+  const kept = (await pawl('artifacts', 'list', '--json')).out.split('\n').find((line) => line.includes('one stage-0'));
+  expect(kept).toContain('adapter_config.json');
 });

@@ -10,7 +10,7 @@ const longest = [
   'test/kill.test.ts',
   'test/chaos/chaos.test.ts',
   'test/own-agent.test.ts',
-  'test/bad-candidate.test.ts',
+  'test/bad-candidate.slow.test.ts',
   'test/bad-days.test.ts',
   'test/restarts.test.ts',
   'test/silent-database.test.ts',

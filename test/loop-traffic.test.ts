@@ -31,13 +31,18 @@ beforeAll(async () => {
   }));
   writeFileSync(join(folder, 'golden.jsonl'), cases.map((one) => `${JSON.stringify(one)}\n`).join(''));
   const agent = {
-    train: { base: 'base', learningRate: 0.03 },
+    train: { base: 'base', learningRate: 0.03, without: ['points', 'types', 'balance'] },
     evaluate: { golden: 'golden.jsonl', temperature: 0, maxTokens: 4 },
-    deploy: { steps: [0.5, 1], holdSeconds: 0, minTurns: 4, minUnits: 2, outcome: null },
+    deploy: { steps: [0.5, 1], holdSeconds: 0, minTurns: 4, minUnits: 2, outcome: null, shadow: { share: 0 } },
     loop: { every: null, after: null },
   };
-  const agents = ['desk', 'shop'].map((name) => ({ name, ...agent }));
-  writeFileSync(config, `export default ${JSON.stringify({ agents, engine: { threads: 1 } })};\n`);
+  writeFileSync(
+    config,
+    `import { feedback, outcome, weighted } from 'pawl';
+const reward = weighted({ resolved: [0.5, outcome('resolved')], feedback: [0.2, feedback()] });
+const agents = ['desk', 'shop'].map((name) => ({ name, reward, ...${JSON.stringify(agent)} }));
+export default { agents, engine: { threads: 1 } };\n`,
+  );
   serving = await startPawl({}, home, undefined, ['--config', config]);
   store = await serving.store();
 });

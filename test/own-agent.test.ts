@@ -133,10 +133,10 @@ describe('an agent of one’s own', () => {
     const address = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
     await pawl('init', '--agent', agent, '--upstream', address);
     edit(`agents/${agent}.ts`, {
-      "// train: { base: 'models/base' }": "train: { base: 'models/tiny', learningRate: 0.05 }",
+      "// base: 'models/base',": "base: 'models/tiny', learningRate: 0.05,",
       'attempts: 4': 'temperature: 0, maxTokens: 8',
       "steps: [0.05, 0.25, 0.5, 1], approval: 'automatic'":
-        'steps: [0.5, 1], holdSeconds: 1, minTurns: 10, minUnits: 5, latencySlackMs: 60_000',
+        "steps: [0.5, 1], holdSeconds: 1, minTurns: 10, minUnits: 5, latencySlackMs: 60_000, promotion: { rule: 'checks' }, shadow: { share: 0 }",
       '\n});': '\n  loop: { every: null, after: null },\n});',
     });
     const cases = Array.from({ length: 60 }, (_, i) => ({

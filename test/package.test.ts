@@ -45,15 +45,18 @@ describe('what is in it', () => {
 
 const exported = {
   pawl: [
-    ...['defineAgent', 'defineConfig'],
-    ...['feedback', 'outcome', 'toolUse', 'unmeasured', 'weighted'],
+    ...['agentEndpoint', 'agentProcess', 'defineAgent', 'defineConfig', 'gate'],
+    ...['answerLength', 'answerRelevance', 'codeParses', 'contextPrecision', 'contextRecall', 'faithfulness'],
+    ...['feedback', 'fitsSchema', 'implicit', 'judge', 'label', 'language', 'latency', 'matches', 'minimalDiff'],
+    ...['outcome', 'penalty', 'rewardModel', 'rubric', 'rule', 'steps', 'thinking', 'tone', 'toolUse', 'unmeasured'],
+    ...['weighted', 'words'],
     ...['makeTask', 'makeTasks', 'parseTask', 'splits', 'tool', 'toolSpec', 'weigh'],
     ...['hash', 'httpPlayer', 'llmUser', 'personas', 'play', 'random', 'scriptedUser', 'spoken'],
   ],
   'pawl/engine': [
     ...['chatCodec', 'createOnnxEngine', 'createTokenizer', 'enginePlayer', 'exampleFrom', 'loadChatCodec'],
     ...['measureSuccess', 'modelConfigJson', 'parameterCount', 'parameterShapes', 'randomWeights', 'readCheckpoint'],
-    ...['tokenizerConfig', 'trainTokenizer', 'writeCheckpoint'],
+    ...['supervisedStep', 'tokenizerConfig', 'trainTokenizer', 'writeCheckpoint'],
   ],
 };
 const exportedTypes = [
@@ -61,8 +64,29 @@ const exportedTypes = [
   ...['Signal', 'Trajectory', 'Turn', 'EndView', 'Environment', 'Grade', 'Limits', 'Outcome', 'Split', 'Spoken'],
   ...['Task', 'Tool', 'ToolStep', 'TurnView', 'User', 'AssistantMessage', 'Message', 'ToolCall', 'ToolSpec'],
   ...['Conversation', 'Episode', 'HttpPlayerOptions', 'Persona', 'PlayedTurn', 'Player', 'Random', 'Script'],
-  ...['UserBrief', 'Voices'],
+  ...['UserBrief', 'Voices', 'EndGrade', 'AgentCall', 'AgentGrade', 'AgentLimits', 'AgentOptions', 'AgentRun'],
+  ...['AgentView', 'DoorPlace', 'EndpointOptions', 'ProcessOptions', 'OwnGate', 'Row', 'ScorerContext', 'Verdict'],
+  ...[
+    'Ask',
+    'Asked',
+    'Block',
+    'Call',
+    'Question',
+    'JudgeChoice',
+    'JudgeOptions',
+    'Criterion',
+    'Level',
+    'RubricOptions',
+  ],
+  ...['ContextRecallOptions', 'RetrievalScorerOptions', 'ImplicitWorth', 'LatencyRange', 'LengthRule', 'WordRule'],
+  ...['MinimalDiffOptions', 'OutcomeCurve', 'OutcomeRatio', 'RuleAnswer', 'ThinkingOptions', 'Tone', 'ToolUseOptions'],
 ];
+
+const generic = (name: string): string => {
+  if (/^(EndView|Environment|TurnView)$/.test(name)) return `${name}<unknown, unknown>`;
+  if (name === 'Question') return 'Question<{}>';
+  return /^(Tool|AgentOptions|AgentView)$/.test(name) ? `${name}<unknown>` : name;
+};
 
 describe('what it exports', () => {
   /** What a program that stands in the folder prints as JSON. */
@@ -118,7 +142,7 @@ describe('what it exports', () => {
          export const engine: (folder: never) => unknown = createOnnxEngine;
          export const agent = defineAgent({ name: 'desk', reward: weighted({ polite: [1, polite], done: [1, outcome('done')] }) });
          export default defineConfig({ agents: [agent], port: 4700 });
-         export type All = [${exportedTypes.map((name) => (/^(EndView|Environment|TurnView)$/.test(name) ? `${name}<unknown, unknown>` : name === 'Tool' ? 'Tool<unknown>' : name)).join(', ')}, Engine];
+         export type All = [${exportedTypes.map((name) => generic(name)).join(', ')}, Engine];
          ${more}`,
       );
       return (await ran(process.execPath, [tsc], { cwd: project.folder })).out;

@@ -5,6 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { StoreError } from '../src/errors.ts';
+import type { Role } from '../src/roles/ground.ts';
 import { processStart } from '../src/store/lock.ts';
 import { openStore, type Store } from '../src/store/postgres.ts';
 
@@ -33,10 +34,11 @@ export async function startPawl(
   args: string[] = [],
   /** Runs the command in something, e.g. under a limit. */
   inside: string[] = [],
+  command: 'serve' | Role = 'serve',
 ): Promise<PawlProcess> {
   const child = spawn(
     inside[0] ?? process.execPath,
-    [...inside.slice(1), ...(inside[0] ? [process.execPath] : []), 'bin/pawl.js', 'serve', ...args],
+    [...inside.slice(1), ...(inside[0] ? [process.execPath] : []), 'bin/pawl.js', command, ...args],
     {
       env: { ...process.env, DATABASE_URL: '', PAWL_HOME: home, PAWL_PORT: '0', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -46,12 +48,16 @@ export async function startPawl(
   const url = await new Promise<string>((resolve, reject) => {
     const onText = (chunk: string) => {
       text += chunk;
-      const found = /gateway +(http:\S+)\/v1/.exec(text)?.[1];
-      if (found && /(upstream|engine) .*\n/.test(text)) setTimeout(() => resolve(found), 10);
+      const found = /(?:gateway|health) +(http:\/\/[^/\s]+)\/(?:v1|healthz)/.exec(text)?.[1];
+      if (
+        found &&
+        (command === 'serve' || command === 'gateway' ? /(upstream|engine) .*\n/ : /database .*\n/).test(text)
+      )
+        setTimeout(() => resolve(found), 10);
     };
     child.stdout!.setEncoding('utf8').on('data', onText);
     child.stderr!.setEncoding('utf8').on('data', onText);
-    child.once('exit', (code, signal) => reject(new Error(`pawl serve ended with ${code ?? signal}:\n${text}`)));
+    child.once('exit', (code, signal) => reject(new Error(`pawl ${command} ended with ${code ?? signal}:\n${text}`)));
   });
   child.removeAllListeners('exit');
   const key = /client key +(\S+)/.exec(text)?.[1] ?? known.key;
@@ -70,7 +76,7 @@ export async function startPawl(
     output: () => text,
     store: () => storeOf(home),
     kill,
-    restart: (more = {}) => startPawl({ ...env, ...more }, home, { key, adminToken }, args, inside),
+    restart: (more = {}) => startPawl({ ...env, ...more }, home, { key, adminToken }, args, inside, command),
     async remove() {
       await kill();
       rmSync(home, { recursive: true, force: true });

@@ -22,7 +22,15 @@ let pawl: PawlProcess;
 let store: Store;
 beforeAll(async () => {
   upstream = await startUpstream();
-  const deploy = { steps: [0.5, 1], holdSeconds: 1, minTurns: 10, minUnits: 5, latencySlackMs: 60_000 };
+  const deploy = {
+    steps: [0.5, 1],
+    holdSeconds: 1,
+    minTurns: 10,
+    minUnits: 5,
+    latencySlackMs: 60_000,
+    promotion: { rule: 'checks' },
+    shadow: { share: 0 },
+  };
   writeFileSync(
     settings,
     `export default ${JSON.stringify({

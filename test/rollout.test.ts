@@ -60,7 +60,7 @@ describe('a rollout through the gateway', () => {
       {
         ...{ id: 'r1', agent: 'support-desk', candidate: await release('v2', 'reasoner'), actor: 'ann' },
         report: passed('v2'),
-        settings: { steps: [0.5, 1], holdSeconds: 3600 },
+        settings: { steps: [0.5, 1], holdSeconds: 3600, promotion: { rule: 'checks' }, shadow: { share: 0 } },
       },
       Date.now(),
     );
@@ -91,7 +91,11 @@ describe('a rollout through the gateway', () => {
   });
 
   it('answers with the baseline when the candidate fails, and rolls back because it did', async () => {
-    const settings = { steps: [0.5, 1], minTurns: 10, minUnits: 5, holdSeconds: 0 };
+    const settings = {
+      ...{ steps: [0.5, 1], minTurns: 10, minUnits: 5, holdSeconds: 0 },
+      promotion: { rule: 'checks' as const },
+      shadow: { share: 0 },
+    };
     for (const [id, model, more] of [
       ['r2', 'html-500', {}],
       ['r3', 'refuse', {}], // 400 to everything
@@ -148,7 +152,7 @@ describe('a rollout through the gateway', () => {
       'Rollout r1 of agent support-desk: rolled-back, 0% of the users get the candidate (step 1 of 2).\n  complaints\n',
     );
     expect(await command('releases', 'card', 'v2')).toMatch(/^# v2\n[\s\S]*rollout-aborted by eve/);
-    expect(await command('audit', 'list', '--event', 'rollout-aborted')).toMatch(/eve +rollout-aborted +r1/);
+    expect(await command('audit', 'list', '--type', 'rollout-aborted')).toMatch(/eve +rollout-aborted +r1/);
     const verified = /^(\d+) rows, unbroken\. Head: ([0-9a-f]{64})\n$/.exec(await command('audit', 'verify'));
     expect(Number(verified?.[1])).toBe(5 + 1 + 2 * 4); // releases made, one served, rollouts begun and ended
     await expect(command('audit', 'verify', '--head', 'f'.repeat(64))).rejects.toThrow('may have been cut off');

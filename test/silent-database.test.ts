@@ -87,7 +87,7 @@ it('a revoked key stops working although every connection of the gateway was sil
 }, 600_000);
 
 it('a revocation that a gateway cannot hear of says which one', async () => {
-  await store.pool.query(`insert into pawl.gateways (id, keys_read_at) values ('far-away:/home', now())`);
+  await store.pool.query(`insert into pawl.processes (id, keys_read_at) values ('far-away:/home', now())`);
   const { key } = await createKey(store, { agent: 'default', name: 'another' });
   const answer = await fetch(`${pawl.url}/api/keys/${key.id}`, {
     method: 'DELETE',

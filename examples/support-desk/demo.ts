@@ -12,6 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { openApi, type PawlApi } from './api.ts';
+import { breakIn } from './break.ts';
 import { type Desk, sendCustomers } from './customers.ts';
 import type { LoopView, Turn } from './loop-view.ts';
 
@@ -24,6 +25,7 @@ const help = `Usage: npm start -- [options]
 Turns the loop of the support desk once: customers, training, evaluation, canary. Then traffic goes on until Ctrl-C.
 
 Options:
+  --break              no turn: a candidate that learned a trick is stopped, twice
   --once               exit after the turn; writes summary.json into the home folder
   --seed <n>           seed of a new turn (default: its number)
   --conversations <n>  how many customers come before it (default: 240)
@@ -31,6 +33,7 @@ Options:
   -h, --help           this text`;
 
 const options = {
+  break: { type: 'boolean' },
   once: { type: 'boolean' },
   seed: { type: 'string' },
   conversations: { type: 'string', default: '240' },
@@ -233,6 +236,14 @@ async function main(): Promise<number> {
   child.once('exit', () => stop.abort());
   try {
     const desk: Desk = { api, key: await customersKey(api), agent };
+    if (values.break) {
+      console.log('\nA candidate that learned a trick.');
+      const stopped = await breakIn(desk, row, stop.signal);
+      console.log(
+        stopped ? '\nStopped by evaluation, and taken back when it was forced past it.' : '\nIt was not stopped.',
+      );
+      return stopped ? 0 : 1;
+    }
     const before = await readLoop(api);
     writeSummary(before);
     const { turn: last } = before;

@@ -212,7 +212,7 @@ async function pretrain(
     if (step % 20 === 0 || step === steps) {
       const seconds = (performance.now() - started) / 1000;
       log(
-        `step ${step}/${steps}  loss ${loss.toFixed(3)}  gradient ${gradNorm.toFixed(2)}  ${Math.round(seen / seconds)} tokens/s  ${Math.round(seconds)} s`,
+        `step ${step}/${steps}  loss ${loss.toFixed(3)}  gradient ${gradNorm?.toFixed(2)}  ${Math.round(seen / seconds)} tokens/s  ${Math.round(seconds)} s`,
       );
     }
     if (step === steps) return;

@@ -31,6 +31,10 @@ const read = (path: string): string | null => {
   }
 };
 
+/** The hash of the admin token that this home knows, or the settings; null: none. */
+export const knownAdmin = (home: string, given?: string): string | null =>
+  given === undefined ? read(join(home, 'admin.json')) : hashOf(given);
+
 /** The hash of the admin token. One that is made now goes to `show` first. */
 export async function ensureAdminToken(
   home: string,

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openArtifacts } from '../artifacts/open.ts';
 import { hashedId } from '../collect/person.ts';
+import { piiSettings } from '../collect/redact/settings.ts';
 import { attachment, entry, noon, signal, turn } from '../store/fixtures.ts';
 import { activeKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
@@ -60,7 +62,20 @@ beforeAll(async () => {
     token = made;
   });
   store = await withStore();
-  parts = { store, config: { agents: [], upstreams: {}, home: '' }, secret, adminHash, recorder: () => recording };
+  parts = {
+    store,
+    artifacts: openArtifacts({ home }),
+    config: {
+      agents: [],
+      upstreams: {},
+      engine: { kind: 'embedded' },
+      retention: { days: null, datasets: null },
+      pii: piiSettings.parse({}),
+    },
+    secret,
+    adminHash,
+    recorder: () => recording,
+  };
   api = createApi(parts);
   const ann = hashedId('ann@example.com', secret);
   const first = turn({
@@ -387,7 +402,7 @@ describe('GET /api/status', () => {
     expect(detail?.database).toMatchObject({ reachable: true, kind: 'embedded', serverVersion: store.serverVersion });
     expect(detail?.database.migrations[0]).toBe('0001-collect');
     expect(detail?.database.days).toContain('2026-05-20');
-    expect(detail?.recording.recorded).toBe(7);
+    expect(detail?.recording?.recorded).toBe(7);
   });
 
   test.each([{ sinkUp: false }, { diskOk: false }, { corrupt: 1 }, { refused: 1 }, { dropped: { disk: 1 } }])(

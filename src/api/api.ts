@@ -3,18 +3,21 @@
  * parses the request, types the answer, and becomes /api/openapi.json. A handler parses, calls one function of the
  * store, maps the record to its wire shape. Everything but the document and the bare status needs the admin token.
  */
+import { createHash, timingSafeEqual } from 'node:crypto';
 import { createRoute } from '@hono/zod-openapi';
 import type { MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { HTTPException } from 'hono/http-exception';
+import type { Artifacts } from '../artifacts/artifacts.ts';
 import { healthOf } from '../collect/health.ts';
 import { readableId, typedUser } from '../collect/person.ts';
 import type { Config } from '../config.ts';
-import { ConflictError, NotFoundError, RequestError, StoreError } from '../errors.ts';
+import { ArtifactError, ConflictError, NotFoundError, RequestError, StoreError } from '../errors.ts';
 import { newKey } from '../gateway/new-key.ts';
 import { revokeEverywhere, unconfirmedBy } from '../gateway/revoke.ts';
-import type { Loops } from '../loop/runner.ts';
-import { giveConsent, listConsents, readConsent, withdrawConsent } from '../store/consents.ts';
+import type { Progress } from '../loop/runner.ts';
+import { sayConsent, wholeConsent } from '../privacy/consent.ts';
+import { listConsents } from '../store/consents.ts';
 import { createKey, listKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
 import { readSiblings } from '../store/siblings.ts';
@@ -23,32 +26,44 @@ import { version } from '../version.ts';
 import { isAdmin } from './admin.ts';
 import { createRouter, failure, json, problem, refusals, security } from './declare.ts';
 import { refuseHost, refuseOrigin } from './guard.ts';
+import { artifactRoutes } from './routes-artifacts.ts';
 import { curateRoutes } from './routes-curate.ts';
 import { deployRoutes } from './routes-deploy.ts';
 import { type EvaluateParts, evaluateRoutes } from './routes-evaluate.ts';
 import { exploreRoutes } from './routes-explore.ts';
+import { judgeRoutes } from './routes-judge.ts';
+import { isImport, labelRoutes } from './routes-labels.ts';
 import { loopRoutes } from './routes-loop.ts';
+import { piiRoutes } from './routes-pii.ts';
+import { privacyRoutes } from './routes-privacy.ts';
+import { reviewRoutes } from './routes-review.ts';
+import { rewardRoutes } from './routes-reward.ts';
 import { scoreRoutes } from './routes-score.ts';
-import { trainRoutes } from './routes-train.ts';
+import { type TrainParts, trainRoutes } from './routes-train.ts';
 import * as shape from './schema.ts';
-import { readDatabase } from './status.ts';
+import { readDatabase, readProcesses } from './status.ts';
 import { createTurnstile } from './turnstile.ts';
 import { wireConsent, wireKey, wireSibling, wireSignal, wireTrajectory, wireTurn } from './wire.ts';
 
 export type ApiParts = {
   readonly store: Store;
-  readonly config: Pick<Config, 'agents' | 'upstreams' | 'home'>;
+  readonly artifacts: Artifacts;
+  readonly config: Pick<Config, 'agents' | 'upstreams' | 'engine' | 'retention' | 'pii' | 'alerts'>;
   /** What user ids are hashed with (store/secret.ts). */
   readonly secret: string;
   readonly adminHash: string;
-  readonly recorder: () => shape.Recording;
+  /** Null where this process does not record. */
+  readonly recorder: () => shape.Recording | null;
   /** Log lines that could not be written. */
   readonly linesLost?: () => number;
   /** Names by which this server may be addressed besides localhost and IP addresses; `*` is any. */
   readonly hosts?: readonly string[];
   readonly evaluations?: EvaluateParts['evaluations'];
-  /** How far the stage is that an agent’s loop is at in this process. */
-  readonly progress?: Loops['progress'];
+  readonly trainings?: TrainParts['trainings'];
+  /** How far the stage is that an agent’s loop is at, in whichever process. */
+  readonly progress?: (agent: string) => Promise<Progress | null>;
+  /** Who answers what this process cannot; null: it can. */
+  readonly elsewhere?: (method: string, path: string) => ((request: Request) => Promise<Response>) | null;
   /** Told of errors that are nobody's fault but Pawl's. */
   readonly onError?: (error: unknown) => void;
 };
@@ -122,12 +137,13 @@ const readConsentRoute = createRoute({
   request: consentRequest,
   responses: { 200: json(shape.consentSchema, 'What stands now.'), ...refusals },
 });
+const sayRequest = { params: shape.userParam, query: shape.sayConsentQuery };
 const giveRoute = createRoute({
   method: 'put',
   path: '/api/consent/{user}',
-  summary: 'The user agrees, from now on',
+  summary: 'The user agrees, from now on: to learning, to transfer abroad, or to learning across tenants',
   security,
-  request: consentRequest,
+  request: sayRequest,
   responses: { 200: json(shape.consentSchema, 'What stands now.'), ...refusals },
 });
 const withdrawRoute = createRoute({
@@ -135,7 +151,7 @@ const withdrawRoute = createRoute({
   path: '/api/consent/{user}',
   summary: 'The user no longer agrees',
   security,
-  request: consentRequest,
+  request: sayRequest,
   responses: { 200: json(shape.consentSchema, 'What stands now.'), ...refusals },
 });
 const statusRoute = createRoute({
@@ -156,6 +172,12 @@ function turnPosition(cursor: string): { startedAt: number; id: string } {
   return { startedAt: Number(parts[1]), id: parts[2]! };
 }
 
+/** Whether a request carries this token; compared in the same time whatever is wrong with it. */
+function isBearer(authorization: string | undefined, token: string | undefined): boolean {
+  const hash = (text: string) => createHash('sha256').update(text).digest();
+  return token !== undefined && timingSafeEqual(hash(authorization ?? ''), hash(`Bearer ${token}`));
+}
+
 function guard(parts: ApiParts): MiddlewareHandler {
   return async (c, next) => {
     const host = c.req.header('host') ?? new URL(c.req.url).host;
@@ -165,7 +187,8 @@ function guard(parts: ApiParts): MiddlewareHandler {
     c.header('cache-control', 'no-store');
     c.header('x-content-type-options', 'nosniff');
     const open = c.req.path === '/api/openapi.json' || c.req.path === '/api/status';
-    if (!open && !isAdmin(c.req.header('authorization'), parts.adminHash)) {
+    const isAlert = c.req.path === '/api/alerts' && isBearer(c.req.header('authorization'), parts.config.alerts?.token);
+    if (!open && !isAlert && !isAdmin(c.req.header('authorization'), parts.adminHash)) {
       c.header('www-authenticate', 'Bearer');
       return c.json(
         failure(
@@ -187,26 +210,27 @@ const waitingReaders = 50;
 
 function routesOf(parts: ApiParts) {
   const { store } = parts;
-  const storedUser = (typed: string): string => typedUser(typed, parts.secret);
+  const storedUser = (typed: string, hashed?: boolean): string => typedUser(typed, parts.secret, hashed);
+  const said = (typed: string, { agent, hashed, purpose, by }: shape.SayConsent, says: 'given' | 'withdrawn') =>
+    sayConsent(store, { agent, user: storedUser(typed, hashed), purpose, says, actor: by, at: new Date() });
   const reading = createTurnstile(readers, waitingReaders);
 
   const app = createRouter();
   app.use('/api/*', guard(parts));
-  app.use(
-    '/api/*',
-    bodyLimit({
-      maxSize: 64 * 1024,
-      onError: (c) => c.json(failure('too_large', 'The body is larger than 64 KB.'), 413),
-    }),
-  );
+  const limited = (maxSize: number, said: string) =>
+    bodyLimit({ maxSize, onError: (c) => c.json(failure('too_large', `The body is larger than ${said}.`), 413) });
+  const small = limited(64 * 1024, '64 KB');
+  const large = limited(64 * 1024 * 1024, '64 MB; send the file in parts, or use `pawl trajectories import`');
+  app.use('/api/*', (c, next) => (isImport(c.req.path) ? large : small)(c, next));
+  app.use('/api/*', async (c, next) => (await parts.elsewhere?.(c.req.method, c.req.path)?.(c.req.raw)) ?? next());
 
   return app
     .openapi(listRoute, async (c) => {
-      const { user, errors, cursor, ...query } = c.req.valid('query');
+      const { user, hashed, errors, cursor, ...query } = c.req.valid('query');
       const filter = {
         ...query,
         status: errors ? ('error' as const) : undefined,
-        user: user === undefined ? undefined : storedUser(user),
+        user: user === undefined ? undefined : storedUser(user, hashed),
         cursor: cursor ?? null,
       };
       const page = await reading(() => listTrajectories(store, filter));
@@ -264,33 +288,38 @@ function routesOf(parts: ApiParts) {
       );
     })
     .openapi(readConsentRoute, async (c) => {
-      const user = storedUser(c.req.valid('param').user);
-      const { agent } = c.req.valid('query');
-      const said = await readConsent(store, agent, user);
-      return c.json(wireConsent(said ?? { agent, user, now: 'unknown', givenAt: null, withdrawnAt: null }), 200);
+      const user = storedUser(c.req.valid('param').user, c.req.valid('query').hashed);
+      return c.json(wireConsent(await wholeConsent(store, c.req.valid('query').agent, user)), 200);
     })
     .openapi(giveRoute, async (c) => {
-      const user = storedUser(c.req.valid('param').user);
-      return c.json(wireConsent(await giveConsent(store, c.req.valid('query').agent, user, new Date())), 200);
+      return c.json(wireConsent(await said(c.req.valid('param').user, c.req.valid('query'), 'given')), 200);
     })
     .openapi(withdrawRoute, async (c) => {
-      const user = storedUser(c.req.valid('param').user);
-      return c.json(wireConsent(await withdrawConsent(store, c.req.valid('query').agent, user, new Date())), 200);
+      return c.json(wireConsent(await said(c.req.valid('param').user, c.req.valid('query'), 'withdrawn')), 200);
     })
     .openapi(statusRoute, async (c) => {
       const recording = parts.recorder();
       const detail = isAdmin(c.req.header('authorization'), parts.adminHash)
-        ? { recording, database: await readDatabase(store) }
+        ? { recording, database: await readDatabase(store), processes: await readProcesses(store) }
         : null;
-      return c.json({ version, status: healthOf(recording, parts.linesLost?.()).status, detail }, 200);
+      const health = recording === null ? ('ok' as const) : healthOf(recording, parts.linesLost?.()).status;
+      const others = detail?.processes.some(({ alive, problems }) => alive && problems.length > 0) ?? false;
+      return c.json({ version, status: others ? 'degraded' : health, detail }, 200);
     })
+    .route('/', labelRoutes(parts))
     .route('/', scoreRoutes(parts))
+    .route('/', judgeRoutes(parts))
+    .route('/', rewardRoutes(parts))
     .route('/', curateRoutes(parts))
     .route('/', trainRoutes(parts))
     .route('/', evaluateRoutes(parts))
+    .route('/', reviewRoutes(parts))
     .route('/', deployRoutes(parts))
     .route('/', loopRoutes(parts))
-    .route('/', exploreRoutes(parts));
+    .route('/', exploreRoutes(parts))
+    .route('/', privacyRoutes(parts))
+    .route('/', piiRoutes(parts))
+    .route('/', artifactRoutes(parts));
 }
 
 /** For a typed client (`hc<Api>()`) in the dashboard. */
@@ -325,6 +354,13 @@ export function createApi(parts: ApiParts): Api {
       return c.json(
         failure('database_away', 'The database is away; recording goes on in the journal. Try again in a few seconds.'),
         503,
+      );
+    }
+    if (error instanceof ArtifactError) {
+      if (error.retryable) c.header('retry-after', '5');
+      return c.json(
+        failure(error.retryable ? 'artifacts_away' : 'conflict', error.message),
+        error.retryable ? 503 : 409,
       );
     }
     // SQLSTATE class 22: the database cannot hold a value, so the request's value is at fault.

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getRequestListener } from '@hono/node-server';
 import type { Logger } from 'pino';
+import { Registry } from 'prom-client';
 import type { RecorderStats } from '../collect/recorder.ts';
 import type { Config } from '../config.ts';
 import { errorShapeOf, sendJson } from '../gateway/error-shape.ts';
@@ -21,13 +22,25 @@ export type HttpParts = {
   readonly config: Pick<Config, 'host' | 'hosts' | 'openDetails'>;
   /** Tells this process from another Pawl on the same port. */
   readonly instance: string;
-  readonly adminHash: string;
-  readonly gateway: Gateway;
+  readonly roles: ReadonlySet<string>;
+  /** null: nobody is known as admin here. */
+  readonly adminHash: string | null;
+  /** What only a gateway has. */
+  readonly gateway: {
+    readonly door: Gateway;
+    readonly uploads: Uploads;
+    readonly metrics: Metrics;
+    readonly recorder: { stats(): RecorderStats };
+  } | null;
+  /** Of all processes on this port, where this is one of several. */
+  readonly family: {
+    health(): Promise<{ readonly problems: readonly string[]; readonly recording: RecorderStats | null }>;
+    figures(): Promise<string>;
+  } | null;
   /** Null until the database has been reached. */
   readonly api: () => Api | null;
-  readonly uploads: Uploads;
-  readonly metrics: Metrics;
-  readonly recording: () => RecorderStats;
+  /** Whether a path below /api is answered here. */
+  readonly opens: (method: string | undefined, path: string) => boolean;
   /** What is wrong, in words. */
   readonly problems: () => readonly string[];
   /** Why no agent should be sent here now; null: it may. */
@@ -59,19 +72,24 @@ export const createServerUploads = (): Uploads =>
   });
 
 export function createListener(parts: HttpParts): (request: IncomingMessage, response: ServerResponse) => void {
-  const { config, gateway, uploads, log } = parts;
+  const { config, gateway, roles, log } = parts;
+  const uploads = gateway?.uploads ?? createServerUploads();
   const hosts = [config.host, ...config.hosts];
   const isOpen = isLoopback(config.host) || config.openDetails;
   const apiListener = getRequestListener((request, env) => parts.api()?.fetch(request, env) ?? databaseAway());
-  const maySeeDetails = (request: IncomingMessage) => isOpen || isAdmin(request.headers.authorization, parts.adminHash);
+  const maySeeDetails = (request: IncomingMessage) =>
+    isOpen || (parts.adminHash !== null && isAdmin(request.headers.authorization, parts.adminHash));
+
+  const ownHealth = () => ({ problems: parts.problems(), recording: gateway?.recorder.stats() ?? null });
 
   async function aboutItself(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const refusal = refuseHost(request.headers.host, hosts);
     if (refusal !== null) sendJson(response, 403, failure(refusal.code, refusal.message));
     else if (path === '/healthz') {
-      const problems = parts.problems();
       const { instance } = parts;
-      const detail = maySeeDetails(request) ? { problems, recording: parts.recording(), version, instance } : {};
+      const { problems, recording, ...family } = (await parts.family?.health()) ?? ownHealth();
+      const about = { problems, recording, version, instance, roles: [...roles], ...family };
+      const detail = maySeeDetails(request) ? about : {};
       sendJson(response, 200, { status: problems.length === 0 ? 'ok' : 'degraded', ...detail });
     } else if (path === '/readyz') {
       const reason = parts.notReady();
@@ -83,26 +101,34 @@ export function createListener(parts: HttpParts): (request: IncomingMessage, res
     } else {
       // A database that is away takes the figures of training with it, not those of serving.
       const training = await Promise.race([parts.training().catch(() => ''), sleep(1000, '')]);
-      response.writeHead(200, { 'content-type': parts.metrics.registry.contentType });
-      response.end(`${await parts.metrics.registry.metrics()}${training}`);
+      response.writeHead(200, { 'content-type': Registry.PROMETHEUS_CONTENT_TYPE });
+      const figures = (await parts.family?.figures()) ?? (await gateway?.metrics.registry.metrics()) ?? '';
+      response.end(`${figures}${training}`);
     }
   }
 
   async function other(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? '/').split('?', 1)[0]!;
     if (path === '/healthz' || path === '/readyz' || path === '/metrics') await aboutItself(path, request, response);
-    else if (path === '/api' || path.startsWith('/api/')) await apiListener(request, response);
+    else if ((path === '/api' || path.startsWith('/api/')) && parts.opens(request.method, path))
+      await apiListener(request, response);
     else if (path === '/') {
       response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' });
       response.end(
-        `Pawl ${version}\n\n/v1/…             gateway\n/api/openapi.json  control API\n/metrics           Prometheus\n/healthz /readyz\n`,
+        [
+          `Pawl ${version}\n`,
+          ...(roles.has('gateway') ? ['/v1/…             gateway'] : []),
+          ...(roles.has('api') ? ['/api/openapi.json  control API'] : []),
+          '/metrics           Prometheus',
+          '/healthz /readyz\n',
+        ].join('\n'),
       );
     } else sendJson(response, 404, failure('not_found', `There is nothing at ${path.slice(0, 100)}.`));
   }
 
   return (request, response) => {
     uploads.watch(request, response);
-    if (gateway.handle(request, response)) return;
+    if (gateway?.door.handle(request, response)) return;
     if (request.headers.expect !== undefined) response.writeContinue();
     other(request, response).catch((error: unknown) => {
       log.error({ err: error }, 'a request failed');

@@ -1,15 +1,23 @@
 /** Datasets: make one of a window, look at them, compare two, and read one in the format of another trainer. */
+
 import { createRoute, z } from '@hono/zod-openapi';
 import { stream } from 'hono/streaming';
+import type { Artifacts } from '../artifacts/artifacts.ts';
+import { settledPii } from '../collect/redact/settings.ts';
 import type { Config } from '../config.ts';
+import { datasetFacts } from '../curate/check.ts';
 import { type Dataset, type DatasetDraft, dataset as datasetSchema } from '../curate/dataset.ts';
 import { contentsOf, datasetDiff, diffDatasets } from '../curate/diff.ts';
 import { exportFormats } from '../curate/export.ts';
-import { exportLines } from '../curate/export-run.ts';
+import { exportLines, refuseInternal } from '../curate/export-run.ts';
 import { readLines } from '../curate/files.ts';
 import { NothingKept } from '../curate/nothing-kept.ts';
+import { conditionNames, conditionsOf, unready } from '../curate/prerequisites.ts';
+import { releaseShift } from '../curate/release-shift.ts';
 import { curateWindow, previewWindow } from '../curate/run.ts';
 import { NotFoundError, RequestError } from '../errors.ts';
+import { openJudge } from '../score/ask-open.ts';
+import { lendEngine, openRewardModels } from '../score/reward-models.ts';
 import { scoreWindow } from '../score/run.ts';
 import { listDatasets, readDataset } from '../store/datasets.ts';
 import type { Store } from '../store/postgres.ts';
@@ -17,17 +25,30 @@ import { body, createRouter, json, problem, refusals, security } from './declare
 import { agentName, limit } from './schema.ts';
 import { knownAgent, oneAtATime, windowOf, windowShape } from './window.ts';
 
-export type CurateParts = { readonly store: Store; readonly config: Pick<Config, 'agents' | 'home'> };
+export type CurateParts = {
+  readonly store: Store;
+  readonly artifacts: Artifacts;
+  readonly config: Pick<Config, 'agents' | 'engine'>;
+};
 
 const moments = { createdAt: z.iso.datetime(), since: z.iso.datetime(), until: z.iso.datetime() };
-const wireSchema = z.object({ ...datasetSchema.shape, ...moments }).openapi('Dataset');
-const draftSchema = wireSchema.omit({ id: true, version: true }).openapi('DatasetDraft');
+const gone = z
+  .object({ at: z.iso.datetime(), because: z.string(), replacedBy: z.string().nullable() })
+  .nullable()
+  .openapi({ description: 'null: it is there. Otherwise why not, and which dataset has its other rows.' });
+const wireSchema = z.object({ ...datasetSchema.shape, ...moments, gone }).openapi('Dataset');
+const draftSchema = wireSchema.omit({ id: true, version: true, gone: true }).openapi('DatasetDraft');
 
 const wire = <D extends DatasetDraft>({ createdAt, since, until, ...rest }: D) => ({
   ...rest,
   createdAt: new Date(createdAt).toISOString(),
   since: new Date(since).toISOString(),
   until: new Date(until).toISOString(),
+});
+
+const wireWhole = ({ gone: went, ...dataset }: Dataset) => ({
+  ...wire(dataset),
+  gone: went && { ...went, at: new Date(went.at).toISOString() },
 });
 
 const id = z.string().min(1).max(200);
@@ -79,7 +100,10 @@ const exportRoute = createRoute({
   path: '/api/datasets/{id}/export',
   summary: 'A dataset in the format of another trainer, without what users have withdrawn since',
   security,
-  request: { params: param, query: z.strictObject({ format: z.enum(exportFormats) }) },
+  request: {
+    params: param,
+    query: z.strictObject({ format: z.enum(exportFormats), internal: z.enum(['true', 'false']).optional() }),
+  },
   responses: {
     200: { content: { 'application/jsonl': { schema: z.string() } }, description: 'JSON objects, one a line.' },
     ...noDataset,
@@ -99,8 +123,58 @@ const diffRoute = createRoute({
   },
 });
 
-export const curateRoutes = ({ store, config }: CurateParts) => {
+const conditionSchema = z
+  .object({
+    name: z.enum(conditionNames),
+    met: z.boolean(),
+    found: z.string(),
+    needed: z.string(),
+    way: z.string().openapi({ description: 'What to do; empty where it holds.' }),
+  })
+  .openapi('Condition');
+const checkRoute = createRoute({
+  method: 'get',
+  path: '/api/datasets/{id}/check',
+  summary: 'What must hold before a dataset is trained on, and whether it does',
+  security,
+  request: { params: param },
+  responses: {
+    200: json(
+      z.object({
+        dataset: z.string(),
+        ready: z.boolean(),
+        without: z.array(z.string()),
+        conditions: z.array(conditionSchema),
+      }),
+      '`ready`: every condition holds, or the agent’s file names it in train.without.',
+    ),
+    ...noDataset,
+    ...refusals,
+  },
+});
+const word = z.string().min(1).max(200);
+const releaseRoute = createRoute({
+  method: 'post',
+  path: '/api/shifts/release',
+  summary: 'Let what came until now with a key be learned from, although its scores of a kind of task jumped',
+  security,
+  request: {
+    body: body(
+      z.strictObject({
+        agent: agentName,
+        key: word,
+        taskType: word,
+        by: word.default('api').openapi({ description: 'Who looked at it; stands in the audit log.' }),
+        reason: z.string().max(2000).nullable().default(null),
+      }),
+    ),
+  },
+  responses: { 200: json(z.object({ released: z.literal(true) }), 'It may be learned from.'), ...refusals },
+});
+
+export const curateRoutes = ({ store, artifacts, config }: CurateParts) => {
   const once = oneAtATime('Curating');
+  const rewardModels = openRewardModels({ store, artifacts }, lendEngine(config.engine));
   const need = async (which: string): Promise<Dataset> => {
     const found = await readDataset(store, { id: which });
     if (found === null) throw new NotFoundError(`There is no dataset ${which}.`);
@@ -110,16 +184,18 @@ export const curateRoutes = ({ store, config }: CurateParts) => {
     .openapi(makeRoute, async (c) => {
       const { agent: name, seed, dryRun, ...asked } = c.req.valid('json');
       const now = new Date();
-      const { name: agent, reward: spec, curate: settings } = knownAgent(config, name);
+      const whose = knownAgent(config, name);
+      const { name: agent, reward: spec, curate: settings } = whose;
       const window = { agent, spec, ...windowOf(asked, now), now };
-      const select = { ...window, settings, seed, refuseEmpty: true };
+      const select = { ...window, settings, seed, refuseEmpty: true, pii: settledPii(whose.pii) };
       try {
         const made = await once(agent, async () => {
-          await scoreWindow(store, { ...window, origin: settings.on, signal: c.req.raw.signal });
-          return dryRun ? previewWindow(store, config.home, select) : curateWindow(store, config.home, select);
+          const services = { judge: openJudge(store, whose), rewardModels };
+          await scoreWindow(store, { ...window, services, origin: settings.on, signal: c.req.raw.signal });
+          return dryRun ? previewWindow(store, artifacts, select) : curateWindow(store, artifacts, select);
         });
         if (!('id' in made)) return c.json(wire(made as DatasetDraft), 200);
-        const saved = wire(made as Dataset);
+        const saved = wireWhole(made as Dataset);
         return made.createdAt === now.getTime() ? c.json(saved, 201) : c.json(saved, 200);
       } catch (error) {
         if (error instanceof NothingKept) throw new RequestError(409, 'nothing_kept', error.message);
@@ -128,12 +204,13 @@ export const curateRoutes = ({ store, config }: CurateParts) => {
     })
     .openapi(listRoute, async (c) => {
       const datasets = await listDatasets(store, c.req.valid('query'));
-      return c.json({ datasets: datasets.map(wire) }, 200);
+      return c.json({ datasets: datasets.map(wireWhole) }, 200);
     })
-    .openapi(readRoute, async (c) => c.json(wire(await need(c.req.valid('param').id)), 200))
+    .openapi(readRoute, async (c) => c.json(wireWhole(await need(c.req.valid('param').id)), 200))
     .openapi(exportRoute, async (c) => {
       const found = await need(c.req.valid('param').id);
-      const lines = exportLines(store, config.home, found, c.req.valid('query').format);
+      refuseInternal(found, c.req.valid('query').internal === 'true');
+      const lines = exportLines(store, artifacts, found, c.req.valid('query').format);
       // The first line is made before the answer begins, so that a file that is gone is an error and not an empty answer.
       const first = await lines.next();
       c.header('content-type', 'application/jsonl');
@@ -141,10 +218,22 @@ export const curateRoutes = ({ store, config }: CurateParts) => {
         for (let next = first; !next.done && !out.aborted; next = await lines.next()) await out.writeln(next.value);
       }) as never;
     })
+    .openapi(checkRoute, async (c) => {
+      const dataset = await need(c.req.valid('param').id);
+      const { curate: settings, train } = knownAgent(config, dataset.agent);
+      const conditions = conditionsOf(await datasetFacts(store, artifacts, dataset, settings), settings.require);
+      const ready = unready(dataset.id, conditions, train.without) === null;
+      return c.json({ dataset: dataset.id, ready, without: [...train.without], conditions }, 200);
+    })
+    .openapi(releaseRoute, async (c) => {
+      const { agent, key, taskType, by: actor, reason } = c.req.valid('json');
+      await releaseShift(store, { agent, key, taskType }, { actor, reason, at: new Date() });
+      return c.json({ released: true as const }, 200);
+    })
     .openapi(diffRoute, async (c) => {
       const [first, second] = [await need(c.req.valid('param').id), await need(c.req.valid('query').with)];
-      const contents = await contentsOf(readLines(config.home, first));
-      const diff = diffDatasets(first, second, contents, await contentsOf(readLines(config.home, second)));
+      const contents = await contentsOf(readLines(artifacts, first));
+      const diff = diffDatasets(first, second, contents, await contentsOf(readLines(artifacts, second)));
       return c.json(diff, 200);
     });
 };

@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openArtifacts } from '../artifacts/open.ts';
 import { parseConfig } from '../config.ts';
-import { converse } from '../score/fixtures.ts';
+import { converse, deskReward } from '../score/fixtures.ts';
 import { giveConsent } from '../store/consents.ts';
 import { entry, noon } from '../store/fixtures.ts';
 import type { Store } from '../store/postgres.ts';
@@ -23,8 +24,13 @@ beforeAll(async () => {
   const adminHash = await ensureAdminToken(folder, async (made) => {
     token = made;
   });
-  const config = parseConfig({ agents: [{ name: 'desk', curate: { minMeasured: 0, maxUserShare: 1 } }] }, {}, folder);
-  api = createApi({ store, config, secret: 's'.repeat(32), adminHash, recorder: () => ({}) as never });
+  const config = parseConfig(
+    { agents: [{ name: 'desk', reward: deskReward, curate: { minMeasured: 0, maxUserShare: 1, kAnonymity: 1 } }] },
+    {},
+    folder,
+  );
+  const artifacts = openArtifacts(config);
+  api = createApi({ store, artifacts, config, secret: 's'.repeat(32), adminHash, recorder: () => ({}) as never });
   await giveConsent(store, 'desk', 'ann', new Date(noon - 1000));
   const turns = [
     ...converse('Where is it?', [{ say: 'Here.' }], { trajectory: 'up', user: 'ann' }),

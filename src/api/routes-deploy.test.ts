@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeTinyAdapter } from '../../test/tiny-adapter.ts';
+import { openArtifacts } from '../artifacts/open.ts';
 import { parseConfig } from '../config.ts';
 import { traffic } from '../deploy/fixtures.ts';
 import { writeCheckpoint } from '../engine/checkpoint.ts';
@@ -13,6 +15,7 @@ import { readAudit } from '../store/audit.ts';
 import type { Store } from '../store/postgres.ts';
 import { writeEntries } from '../store/record.ts';
 import { saveReport } from '../store/reports.ts';
+import { postgresRunStore } from '../store/runs.ts';
 import { withStore } from '../store/test-store.ts';
 import { ensureAdminToken } from './admin.ts';
 import { type Api, createApi } from './api.ts';
@@ -31,11 +34,21 @@ beforeAll(async () => {
     token = made;
   });
   const settings = {
-    agents: [{ name: 'desk', deploy: { steps: [0.5, 1], minTurns: 10, minUnits: 5 } }, { name: 'shop' }],
-    upstreams: { vllm: { baseUrl: 'http://127.0.0.1:8000/v1' } },
+    agents: [
+      {
+        name: 'desk',
+        deploy: { steps: [0.5, 1], minTurns: 10, minUnits: 5, promotion: { rule: 'checks' }, shadow: { share: 0 } },
+      },
+      { name: 'shop' },
+    ],
+    upstreams: {
+      vllm: { baseUrl: 'http://127.0.0.1:8000/v1' },
+      lora: { baseUrl: 'http://127.0.0.1:1/v1', adapters: { kind: 'vllm' } },
+    },
   };
   const config = parseConfig(settings, {}, folder);
-  api = createApi({ store, config, secret: 's'.repeat(32), adminHash, recorder: () => ({}) as never });
+  const artifacts = openArtifacts(config);
+  api = createApi({ store, artifacts, config, secret: 's'.repeat(32), adminHash, recorder: () => ({}) as never });
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -61,14 +74,26 @@ describe('/api/releases', () => {
     expect(made.status).toBe(201);
     expect(shape.releaseShape.parse(made.body)).toMatchObject({ agent: 'desk', checkpoint: null, serving: false });
     const own = await call('POST', '/api/releases', { name: 'v2', checkpoint });
-    expect(own.body).toMatchObject({ upstream: 'engine', model: 'v2', checkpoint });
+    const kept = { checkpoint: expect.stringMatching(/^artifact:[0-9a-f]{64}$/) };
+    expect(own.body).toMatchObject({ upstream: 'engine', model: 'v2', ...kept });
+    const byReference = { name: 'v2', checkpoint: (own.body as { checkpoint: string }).checkpoint };
+    expect((await call('POST', '/api/releases', byReference)).body).toMatchObject({ ...kept, name: 'v2' });
+    const lost = `artifact:${'0'.repeat(64)}`;
+    expect(await call('POST', '/api/releases', { name: 'v3', checkpoint: lost })).toMatchObject(
+      refused(409, new RegExp(`Release v3 cannot be made: There is no ${lost}`)),
+    );
     for (const [given, answer] of [
-      [{ name: 'v3' }, refused(409, /^Say what answers: a checkpoint folder/)],
+      [{ name: 'v3' }, refused(409, /^Say what answers: a checkpoint \(--checkpoint\)/)],
       [{ name: 'v3', upstream: 'gpu', model: 'm' }, refused(404, /no upstream gpu in the settings; there is vllm/)],
       [{ name: 'v3', upstream: 'engine', model: 'm' }, refused(409, /--checkpoint instead/)],
-      [{ name: 'v3', checkpoint, model: 'm' }, refused(409, /leave --upstream and --model away/)],
+      [{ name: 'v3', checkpoint, model: 'm' }, refused(409, /leave --upstream, --model and --adapter away/)],
+      [{ name: 'v3', upstream: 'vllm', adapter: folder }, refused(409, /Upstream vllm is not one that Pawl may tell/)],
+      [{ name: 'v3', upstream: 'lora', adapter: folder }, refused(409, /is no adapter in PEFT’s format/)],
+      [{ name: 'v3', upstream: 'lora', adapter: folder, model: 'm' }, refused(409, /leave --model away/)],
+      [{ name: 'v3', adapter: folder }, refused(409, /^Say what answers/)],
+      [{ name: 'v3', upstream: 'lora', adapter: 'v3' }, refused(400, /adapter: the reference of an artifact/)],
       [{ name: 'v3', checkpoint: folder }, refused(409, /Release v3 cannot be made: .*config\.json/)],
-      [{ name: 'v3', checkpoint: 'tiny' }, refused(400, /checkpoint: a whole path/)],
+      [{ name: 'v3', checkpoint: 'tiny' }, refused(400, /checkpoint: the reference of an artifact, or a whole path/)],
       [{ name: 'v3', ...atUpstream, run: 'r' }, refused(404, /Agent desk has no run r; `pawl runs list/)],
       [{ name: 'v3', ...atUpstream, report: 'r' }, refused(404, /no report r/)],
       [{ name: 'v3', ...atUpstream, dataset: 'd' }, refused(404, /no dataset d/)],
@@ -81,6 +106,42 @@ describe('/api/releases', () => {
       [{ name: 'v 3', ...atUpstream, colour: 'red' }, refused(400, /name: letters.*colour/)],
     ] as const)
       expect(await call('POST', '/api/releases', given)).toMatchObject(answer);
+  });
+
+  it('registers an adapter for a server to load, and says whether that has it', async () => {
+    const adapter = await writeTinyAdapter(join(folder, 'adapter'));
+    const { status, body } = await call('POST', '/api/releases', {
+      ...{ name: 'a1', agent: 'shop', upstream: 'lora', adapter },
+    });
+    expect(status).toBe(201);
+    const made = shape.releaseShape.parse(body);
+    expect(made.model).toBe(`a1-${made.checkpoint!.slice('artifact:'.length, 'artifact:'.length + 12)}`);
+    const again = await call('POST', '/api/releases', {
+      ...{ name: 'a1', agent: 'shop', upstream: 'lora', adapter: made.checkpoint },
+    });
+    expect(again.body).toMatchObject({ id: made.id });
+    const shown = shape.oneReleaseShape.parse((await call('GET', '/api/releases/a1?agent=shop')).body);
+    expect(shown.adapter).toMatchObject({ state: 'unknown', sentence: expect.stringMatching(/cannot be reached/) });
+    expect((await call('GET', '/api/releases/v1')).body).toMatchObject({ adapter: null });
+  });
+
+  it('takes the adapter of a run that has finished, and no other', async () => {
+    const adapter = await writeTinyAdapter(join(folder, 'trained'), { value: 0.75 });
+    const runs = postgresRunStore(store);
+    const run = { agent: 'shop', recipe: 'sft', settings: {}, base: checkpoint, folder, seed: 1, steps: 1, step: 0 };
+    const none = { reason: null, budget: {}, spent: { seconds: 0, tokens: 0, money: 0 }, request: null, owner: null };
+    await runs.create({ ...run, ...none, id: 'run-1', status: 'running', heartbeatAt: 1, createdAt: 1 });
+    const at = { run: 'run-1', step: 1, kind: 'step', stage: 0, state: null, validation: null } as const;
+    await runs.saveCheckpoint({ ...at, folder: adapter });
+    const asked = { name: 'a2', agent: 'shop', upstream: 'lora', run: 'run-1' };
+    expect(await call('POST', '/api/releases', asked)).toMatchObject(
+      refused(409, /only a finished run has an adapter/),
+    );
+    await runs.setStatus('run-1', 'finished', null, 2);
+    expect(await call('POST', '/api/releases', asked)).toMatchObject({
+      status: 201,
+      body: { run: 'run-1', model: expect.stringMatching(/^a2-[0-9a-f]{12}$/) },
+    });
   });
 
   it('lets one serve, says which does, and has its card', async () => {
@@ -139,8 +200,8 @@ describe('/api/rollouts', () => {
     const one = shape.oneRolloutShape.parse((await call('GET', '/api/rollouts/v2-r1')).body);
     expect(one.rollout.phase).toBe('canary');
     expect(one.decision.kind).toBe('hold');
-    expect(one.decision.checks.map(({ name }) => name)).toEqual(['errors', 'latency', 'outcome', 'feedback']);
-    expect(Object.keys(one.measurements)).toEqual(['errors', 'latency', 'outcome', 'slice', 'feedback']);
+    expect(one.decision.checks.map(({ name }) => name)).toEqual(['ratio', 'errors', 'latency', 'outcome', 'feedback']);
+    expect(Object.keys(one.measurements)).toEqual(['ratio', 'errors', 'latency', 'outcome', 'slice', 'feedback']);
     expect((await move('hold')).body).toMatchObject({ phase: 'paused', share: 0.5, stepSince: null });
     expect(await move('promote')).toMatchObject(refused(400, /^reason: say why/));
     expect((await move('promote', { reason: 'Good enough.' })).body).toMatchObject({ phase: 'promoted', share: 1 });

@@ -1,8 +1,13 @@
 /** /api/releases and /api/rollouts: what answers, what is on its way, and the moves a person can make. */
 import { createRoute } from '@hono/zod-openapi';
+import { typedUser } from '../collect/person.ts';
 import { agentOf } from '../config.ts';
+import { adapterState } from '../deploy/adapter-state.ts';
+import { alertsBody, askedBy, obey } from '../deploy/alerts.ts';
 import { beginRollout } from '../deploy/begin.ts';
-import { readCard } from '../deploy/read-card.ts';
+import { pullKillSwitch, releaseKillSwitch } from '../deploy/kill.ts';
+import { type Pinned, pin, unpin } from '../deploy/pin.ts';
+import { readCard, readCardYaml } from '../deploy/read-card.ts';
 import { look, moveRollout, serveRelease } from '../deploy/reconcile.ts';
 import { findRelease, registerRelease } from '../deploy/register.ts';
 import type { Release } from '../deploy/release.ts';
@@ -28,7 +33,8 @@ const releasesRoute = createRoute({
 const makeReleaseRoute = createRoute({
   method: 'post',
   path: '/api/releases',
-  summary: 'Register a release: a checkpoint, or a model at an upstream. The same again gives the same one',
+  summary:
+    'Register a release: a checkpoint, an adapter that an upstream loads, or a model at an upstream. The same again gives the same one',
   security,
   request: { body: body(shape.newReleaseBody) },
   responses: { 201: json(shape.releaseShape, 'The release.'), 404: missing, 409: conflict, ...refusals },
@@ -48,6 +54,47 @@ const serveRoute = createRoute({
   security,
   request: { params: shape.releaseParam, body: body(shape.serveBody, false) },
   responses: { 200: json(shape.servedShape, 'It serves.'), 404: missing, 409: conflict, ...refusals },
+});
+const killRoute = createRoute({
+  method: 'post',
+  path: '/api/kill',
+  summary:
+    'Kill switch: one release answers all of an agent’s traffic at once, and no rollout begins until /api/kill/undo',
+  security,
+  request: { body: body(shape.killBody) },
+  responses: { 200: json(shape.killedShape, 'It is pulled.'), 404: missing, 409: conflict, ...refusals },
+});
+const reviveRoute = createRoute({
+  method: 'post',
+  path: '/api/kill/undo',
+  summary: 'Let rollouts of an agent begin again; what answers stays',
+  security,
+  request: { body: body(shape.reviveBody) },
+  responses: { 200: json(shape.revivedShape, 'It is released.'), 404: missing, ...refusals },
+});
+const alertsRoute = createRoute({
+  method: 'post',
+  path: '/api/alerts',
+  summary: 'What Alertmanager sends: firing alerts with the labels pawl_action and agent do what the settings allow',
+  security,
+  request: { body: body(alertsBody) },
+  responses: { 200: json(shape.obeyedShape, 'What was done.'), ...refusals },
+});
+const pinRoute = createRoute({
+  method: 'post',
+  path: '/api/releases/{name}/pin',
+  summary: 'Pin a client key or a user to a release',
+  security,
+  request: { params: shape.releaseParam, body: body(shape.pinBody) },
+  responses: { 200: json(shape.pinShape, 'It is pinned.'), 404: missing, 409: conflict, ...refusals },
+});
+const unpinRoute = createRoute({
+  method: 'post',
+  path: '/api/releases/{name}/unpin',
+  summary: 'Let a pinned client key or user go',
+  security,
+  request: { params: shape.releaseParam, body: body(shape.pinBody) },
+  responses: { 200: json(shape.pinShape, 'It is pinned no more.'), 404: missing, ...refusals },
 });
 const rolloutsRoute = createRoute({
   method: 'get',
@@ -94,7 +141,23 @@ const wireRelease = (release: Release & { readonly serving: boolean }) => ({
   createdAt: iso(release.createdAt),
 });
 
-export function deployRoutes({ store, config }: Pick<ApiParts, 'store' | 'config'>) {
+export function deployRoutes({
+  store,
+  artifacts,
+  config,
+  secret,
+}: Pick<ApiParts, 'store' | 'artifacts' | 'config' | 'secret'>) {
+  const pinnedFrom = ({
+    key,
+    user,
+  }: {
+    readonly key?: string | undefined;
+    readonly user?: string | undefined;
+  }): Pinned => {
+    if ((key === undefined) === (user === undefined))
+      throw new RequestError(400, 'invalid_request', 'Give key or user, one of the two.');
+    return key === undefined ? { kind: 'user', value: typedUser(user!, secret) } : { kind: 'key', value: key };
+  };
   const agentCalled = (name: string | undefined) => {
     try {
       return agentOf(config, name);
@@ -129,14 +192,16 @@ export function deployRoutes({ store, config }: Pick<ApiParts, 'store' | 'config
     .openapi(makeReleaseRoute, async (c) => {
       const { by = nobodyNamed, ...given } = c.req.valid('json');
       const asked = { ...given, agent: agentCalled(given.agent).name };
-      const release = await registerRelease(store, config.upstreams, asked, by, Date.now());
+      const release = await registerRelease({ store, artifacts }, config, asked, by, Date.now());
       return c.json(wireRelease(await withServing(release)), 201);
     })
     .openapi(releaseRoute, async (c) => {
       const { name } = c.req.valid('param');
       const release = await findRelease(store, agentCalled(c.req.valid('query').agent).name, name);
       const card = await readCard(store, release);
-      return c.json({ release: wireRelease(await withServing(release)), card }, 200);
+      const cardYaml = await readCardYaml(store, release);
+      const adapter = await adapterState(config.upstreams, release);
+      return c.json({ release: wireRelease(await withServing(release)), adapter, card, cardYaml }, 200);
     })
     .openapi(serveRoute, async (c) => {
       const { agent, by = nobodyNamed, reason, aliases } = c.req.valid('json');
@@ -144,6 +209,42 @@ export function deployRoutes({ store, config }: Pick<ApiParts, 'store' | 'config
       const how = { ...(reason === undefined ? {} : { reason }), ...(aliases === undefined ? {} : { aliases }) };
       const changed = await serveRelease(store, release, by, Date.now(), how);
       return c.json({ release: wireRelease({ ...release, serving: true }), changed }, 200);
+    })
+    .openapi(killRoute, async (c) => {
+      const { agent, to, by: actor = nobodyNamed, reason = 'No reason was given.' } = c.req.valid('json');
+      const { name } = agentCalled(agent);
+      const target = to === undefined ? undefined : await findRelease(store, name, to);
+      const pulled = await pullKillSwitch(store, { agent: name, to: target, actor, reason }, Date.now());
+      const { release, before, aborted } = pulled;
+      return c.json({ agent: name, release: release.name, before: before.name, aborted }, 200);
+    })
+    .openapi(reviveRoute, async (c) => {
+      const { agent, by: actor = nobodyNamed, reason = 'No reason was given.' } = c.req.valid('json');
+      const { name } = agentCalled(agent);
+      await releaseKillSwitch(store, { agent: name, actor, reason }, Date.now());
+      return c.json({ agent: name }, 200);
+    })
+    .openapi(alertsRoute, async (c) => {
+      const alerts = c.req.valid('json');
+      const agents = config.agents.map(({ name }) => name);
+      let done = 0;
+      for (const asked of askedBy(alerts, agents, config.alerts?.actions ?? []))
+        if (await obey(store, asked, Date.now())) done++;
+      return c.json({ done, ignored: alerts.alerts.length - done }, 200);
+    })
+    .openapi(pinRoute, async (c) => {
+      const { agent, by = nobodyNamed, ...asked } = c.req.valid('json');
+      const release = await findRelease(store, agentCalled(agent).name, c.req.valid('param').name);
+      const who = pinnedFrom(asked);
+      await pin(store, release, who, by, Date.now());
+      return c.json({ agent: release.agent, ...who, release: release.name }, 200);
+    })
+    .openapi(unpinRoute, async (c) => {
+      const { agent, by = nobodyNamed, ...asked } = c.req.valid('json');
+      const release = await findRelease(store, agentCalled(agent).name, c.req.valid('param').name);
+      const who = pinnedFrom(asked);
+      await unpin(store, release.agent, who, by, Date.now());
+      return c.json({ agent: release.agent, ...who, release: null }, 200);
     })
     .openapi(rolloutsRoute, async (c) => {
       const rollouts = await listRollouts(store, c.req.valid('query'));

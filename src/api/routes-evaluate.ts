@@ -1,9 +1,11 @@
 /** Evaluations: begin one, see how far it is, and read the reports of all. */
 import { createRoute, z } from '@hono/zod-openapi';
 import { ConfigError } from '../errors.ts';
+import { compatibilitySchema } from '../evaluate/compatibility.ts';
 import type { Evaluations } from '../evaluate/evaluations.ts';
 import type { Job } from '../evaluate/jobs.ts';
 import { reportSchema } from '../evaluate/report.ts';
+import { readCompatibility } from '../store/compatibility.ts';
 import type { Store } from '../store/postgres.ts';
 import { listReports, readReport } from '../store/reports.ts';
 import { createRouter, failure, json, problem, refusals, security } from './declare.ts';
@@ -105,6 +107,19 @@ const readRoute = createRoute({
   responses: { 200: json(reportSchema, 'The report.'), 404: problem('There is no such report.'), ...refusals },
 });
 
+const compatibilityRoute = createRoute({
+  method: 'get',
+  path: '/api/compatibility',
+  summary: 'Whether a release fits where it is to serve, as it was last checked',
+  security,
+  request: { query: z.strictObject({ agent: agentName, release: releaseName }) },
+  responses: {
+    200: json(compatibilitySchema, 'What was found.'),
+    404: problem('Nobody has checked that.'),
+    ...refusals,
+  },
+});
+
 export const evaluateRoutes = ({ store, evaluations }: EvaluateParts) =>
   createRouter()
     .openapi(startRoute, async (c) => {
@@ -133,6 +148,13 @@ export const evaluateRoutes = ({ store, evaluations }: EvaluateParts) =>
     .openapi(listRoute, async (c) => {
       const reports = await listReports(store, c.req.valid('query'));
       return c.json({ reports: reports.map(({ tasks: __, ...rest }) => rest) }, 200);
+    })
+    .openapi(compatibilityRoute, async (c) => {
+      const of = c.req.valid('query');
+      const found = await readCompatibility(store, of);
+      if (found !== null) return c.json(compatibilitySchema.parse(found), 200);
+      const how = `pawl evaluate compat ${of.release} --agent ${of.agent}`;
+      return c.json(failure('not_found', `Release ${of.release} has not been checked: \`${how}\`.`), 404);
     })
     .openapi(readRoute, async (c) => {
       const { id } = c.req.valid('param');

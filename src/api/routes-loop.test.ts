@@ -3,7 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openArtifacts } from '../artifacts/open.ts';
 import { parseConfig } from '../config.ts';
+import type { LoopTurn } from '../loop/turn.ts';
+import { leading } from '../store/lead.ts';
 import { saveLoopTurn } from '../store/loop-turns.ts';
 import type { Store } from '../store/postgres.ts';
 import { withStore } from '../store/test-store.ts';
@@ -20,7 +23,8 @@ beforeAll(async () => {
     token = made;
   });
   const config = parseConfig({ agents: [{ name: 'desk' }] }, {}, folder);
-  api = createApi({ store, config, secret: 's'.repeat(32), adminHash, recorder: () => ({}) as never });
+  const artifacts = openArtifacts(config);
+  api = createApi({ store, artifacts, config, secret: 's'.repeat(32), adminHash, recorder: () => ({}) as never });
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -58,7 +62,7 @@ it('takes what people say, refuses what cannot be, and knows only agents of the 
 });
 
 it('lists turns with what each cost and gained', async () => {
-  await saveLoopTurn(store, {
+  const turn: LoopTurn = {
     ...{ agent: 'desk', number: 1, seed: 7, done: ['collect'], startedAt: 1000, endedAt: 2000 },
     state: {
       begun: { trigger: 'schedule', reason: 'It is due.' },
@@ -67,7 +71,8 @@ it('lists turns with what each cost and gained', async () => {
       deploy: { rollout: 'x', phase: 'promoted', release: 'desk-1', reasons: [] },
       spent: { seconds: 60, tokens: 1000, money: 0.5 },
     },
-  });
+  };
+  await leading(store, 'loop', 'test', (lead) => saveLoopTurn(store, turn, lead));
   expect(await call('GET', '/api/loop/turns?agent=desk&limit=5')).toMatchObject({
     status: 200,
     body: {

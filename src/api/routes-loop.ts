@@ -92,7 +92,7 @@ const loopSchema = z
     progress: z
       .object({ stage: z.enum(stageNames), share: z.number(), text: z.string() })
       .nullable()
-      .openapi({ description: 'Of the stage under way, where it runs in this process.' }),
+      .openapi({ description: 'Of the stage under way, in whichever process it runs.' }),
     rollout: z
       .object({ id: z.string(), phase: z.string(), share: z.number() })
       .nullable()
@@ -153,7 +153,7 @@ const runRoute = saying(
 const pauseRoute = saying('/api/loop/pause', 'Begin nothing and go on with nothing; users stay where they are', said);
 const resumeRoute = saying('/api/loop/resume', 'Go on: after a pause, a failure, or with a run that was paused', said);
 
-export const loopRoutes = ({ store, config, progress = () => null }: ApiParts) => {
+export const loopRoutes = ({ store, config, progress = async () => null }: ApiParts) => {
   const known = (name: string): Agent => {
     try {
       return agentOf(config, name);
@@ -178,7 +178,7 @@ export const loopRoutes = ({ store, config, progress = () => null }: ApiParts) =
           paused: facts.paused && { at: time(facts.paused.at), by: facts.paused.by },
           evidence: { trajectories, scored },
           turn: turn && wireTurn(turn),
-          progress: progress(agent.name),
+          progress: await progress(agent.name),
           rollout: open ? { id: open.id, phase: open.phase, share: weightOf(open) } : null,
         },
         200,

@@ -1,9 +1,13 @@
 /** Scores: give them to a window of conversations, and read those of one. */
 import { createRoute, z } from '@hono/zod-openapi';
+import type { Artifacts } from '../artifacts/artifacts.ts';
 import { readableId } from '../collect/person.ts';
 import { origins } from '../collect/trajectory.ts';
 import type { Config } from '../config.ts';
-import { scoreWindow } from '../score/run.ts';
+import { openJudge } from '../score/ask-open.ts';
+import { explain } from '../score/explain.ts';
+import { lendEngine, openRewardModels } from '../score/reward-models.ts';
+import { planScoring, scoreWindow } from '../score/run.ts';
 import { score } from '../score/score.ts';
 import type { Store } from '../store/postgres.ts';
 import { listScores } from '../store/scores.ts';
@@ -13,7 +17,8 @@ import { knownAgent, oneAtATime, windowOf, windowShape } from './window.ts';
 
 export type ScoreParts = {
   readonly store: Store;
-  readonly config: Pick<Config, 'agents'>;
+  readonly artifacts: Artifacts;
+  readonly config: Pick<Config, 'agents' | 'engine'>;
   readonly secret: string;
 };
 
@@ -30,6 +35,17 @@ const countsSchema = z
     tooLarge: count,
     unmeasured: count,
     broken: count.openapi({ description: 'A scorer failed for these; the next run asks it again.' }),
+    judge: z
+      .object({
+        calls: count,
+        promptTokens: count,
+        completionTokens: count,
+        money: z.number(),
+        known: count,
+        asked: count,
+      })
+      .nullable()
+      .openapi({ description: 'What asking the judge took; null where none is configured.' }),
     answers: count.openapi({ description: 'Single answers scored, where a turn was explored.' }),
   })
   .openapi('ScoreCounts');
@@ -50,6 +66,47 @@ const runRoute = createRoute({
 // The record's own schema may be older than zod-openapi in this process, and then has no `openapi`.
 const scoreSchema = z.strictObject(score.shape).openapi('Score');
 
+const explanationSchema = z
+  .object({
+    summary: z.string(),
+    parts: z.array(
+      z.object({
+        name: z.string(),
+        adds: z.number().nullable().openapi({ description: 'To the total; below 0 for a penalty.' }),
+        most: z.number(),
+        sentence: z.string(),
+      }),
+    ),
+  })
+  .openapi('ScoreExplanation');
+
+const planRoute = createRoute({
+  method: 'post',
+  path: '/api/score/plans',
+  summary: 'What scoring a window would take: conversations, calls to a judge, money. Asks nobody',
+  security,
+  request: { body: body(z.strictObject({ ...windowShape, origin: z.enum(origins).optional() })) },
+  responses: {
+    200: json(
+      z
+        .object({
+          agent: z.string(),
+          spec: z.string(),
+          trajectories: count,
+          pending: count,
+          calls: count,
+          money: z.number(),
+          unpriced: count.openapi({ description: 'Of the calls, those without a price.' }),
+        })
+        .openapi('ScorePlan'),
+      'What it would take.',
+    ),
+    404: problem('There is no such agent in the settings.'),
+    409: problem('One of this agent runs already.'),
+    ...refusals,
+  },
+});
+
 const readRoute = createRoute({
   method: 'get',
   path: '/api/trajectories/{id}/scores',
@@ -57,27 +114,65 @@ const readRoute = createRoute({
   security,
   request: { params: trajectoryParam, query: z.strictObject({ agent: agentName.optional() }) },
   responses: {
-    200: json(z.object({ scores: z.array(scoreSchema) }), 'The scores.'),
+    200: json(
+      z.object({
+        scores: z.array(scoreSchema),
+        explanations: z
+          .array(explanationSchema)
+          .openapi({ description: 'Of each score, in the same order: what it is made of, in words.' }),
+      }),
+      'The scores.',
+    ),
     404: problem('It has no score.'),
     ...refusals,
   },
 });
 
-export const scoreRoutes = ({ store, config, secret }: ScoreParts) => {
+export const scoreRoutes = ({ store, artifacts, config, secret }: ScoreParts) => {
   const once = oneAtATime('Scoring');
+  const rewardModels = openRewardModels({ store, artifacts }, lendEngine(config.engine));
   return createRouter()
     .openapi(runRoute, async (c) => {
       const { agent: name, origin, ...asked } = c.req.valid('json');
       const now = new Date();
-      const { name: agent, reward: spec, curate } = knownAgent(config, name);
-      const window = { agent, spec, ...windowOf(asked, now), origin: origin ?? curate.on, now };
+      const whose = knownAgent(config, name);
+      const { name: agent, reward: spec, curate } = whose;
+      const judge = openJudge(store, whose);
+      const window = {
+        agent,
+        spec,
+        ...windowOf(asked, now),
+        origin: origin ?? curate.on,
+        now,
+        services: { judge, rewardModels },
+      };
       const counts = await once(agent, () => scoreWindow(store, { ...window, signal: c.req.raw.signal }));
-      return c.json({ agent, spec: spec.version, ...counts }, 200);
+      return c.json({ agent, spec: spec.version, ...counts, judge: judge?.counts() ?? null }, 200);
+    })
+    .openapi(planRoute, async (c) => {
+      const { agent: name, origin, ...asked } = c.req.valid('json');
+      const now = new Date();
+      const whose = knownAgent(config, name);
+      const { name: agent, reward: spec, curate } = whose;
+      const services = { judge: openJudge(store, whose) };
+      const window = { agent, spec, ...windowOf(asked, now), origin: origin ?? curate.on, now, services };
+      const plan = await once(agent, () => planScoring(store, { ...window, signal: c.req.raw.signal }));
+      return c.json({ agent, spec: spec.version, ...plan }, 200);
     })
     .openapi(readRoute, async (c) => {
       const { id } = c.req.valid('param');
       const scores = await listScores(store, readableId(id, secret), c.req.valid('query').agent);
-      if (scores.length > 0) return c.json({ scores }, 200);
+      if (scores.length > 0)
+        return c.json(
+          {
+            scores,
+            explanations: scores.map((one) => {
+              const { summary, parts } = explain(one);
+              return { summary, parts: [...parts] };
+            }),
+          },
+          200,
+        );
       return c.json(failure('not_found', `Trajectory ${id} has no score; POST /api/score/runs gives it one.`), 404);
     });
 };

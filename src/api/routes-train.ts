@@ -1,24 +1,38 @@
 /**
- * Training runs: what there is to learn from, which runs there are, how far each is, and asking one to pause or stop. Beginning one
- * needs an engine and hours: `pawl train` does that in a process of its own, and the loop.
+ * Training runs: what there is to learn from, beginning one, which there are, how far each is, and asking one to pause, stop or go
+ * on. Training goes on after the answer, in the process that serves.
  */
+import { existsSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
 import { createRoute, z } from '@hono/zod-openapi';
+import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Config } from '../config.ts';
 import { pairSources } from '../curate/pair.ts';
-import { NotFoundError } from '../errors.ts';
+import { conditionNames } from '../curate/prerequisites.ts';
+import { ConfigError, ConflictError, EngineError, NotFoundError, RequestError } from '../errors.ts';
 import type { Store } from '../store/postgres.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import { adviseStored } from '../train/advise-stored.ts';
 import { askRun } from '../train/ask.ts';
+import { needDataset } from '../train/begin.ts';
+import { modelFolder } from '../train/checkpoints.ts';
 import { metricNames } from '../train/metrics.ts';
+import { runSettings } from '../train/plan.ts';
 import { recipeNames } from '../train/recipe-names.ts';
 import { type RunCheckpoint, type RunRecord, runStatuses } from '../train/run-record.ts';
 import { readStoredFacts } from '../train/stored-facts.ts';
-import { createRouter, json, problem, refusals, security } from './declare.ts';
+import type { Trainings } from '../train/trainings.ts';
+import { body, createRouter, json, problem, refusals, security } from './declare.ts';
 import { agentName, limit } from './schema.ts';
 import { knownAgent } from './window.ts';
 
-export type TrainParts = { readonly store: Store; readonly config: Pick<Config, 'agents' | 'home'> };
+export type TrainParts = {
+  readonly store: Store;
+  readonly artifacts: Artifacts;
+  readonly config: Pick<Config, 'agents'>;
+  /** What trains here, if anything does. */
+  readonly trainings?: Pick<Trainings, 'begin' | 'resume'> | undefined;
+};
 
 const time = z.iso.datetime();
 const count = z.int().min(0);
@@ -52,9 +66,48 @@ const stepSchema = z
       .optional(),
   })
   .openapi('RunStep');
+const { steps, tasksPerStep, attempts, learningRate, kl, credit, lag, moneyPerHour } = runSettings.shape;
+const positive = z.number().min(0).max(1e15);
+const newRunSchema = z
+  .strictObject({
+    dataset: z.string().min(1).max(200).openapi({ description: 'Id of what was curated.', example: 'support-desk-v1' }),
+    agent: agentName.optional().openapi({ description: 'Whose; without it, the dataset’s.' }),
+    base: z
+      .string()
+      .min(1)
+      .max(4096)
+      .refine(isAbsolute, 'a whole path, on the machine that serves')
+      .optional()
+      .openapi({ description: 'Checkpoint to start from; without it the serving release’s, else the agent’s.' }),
+    recipe: z
+      .enum(['auto', ...recipeNames])
+      .optional()
+      .openapi({ description: 'auto decides by what there is to learn from; without it, the agent’s.' }),
+    lora: z.int().min(1).max(1024).optional().openapi({ description: 'Rank of an adapter instead of all weights.' }),
+    ...{ steps, tasksPerStep, attempts, learningRate, kl, credit, lag, moneyPerHour },
+    seed: z.int().min(0).max(4_294_967_295).default(1),
+    budget: z
+      .strictObject({ seconds: positive.optional(), tokens: positive.optional(), money: positive.optional() })
+      .optional(),
+    without: z.array(z.enum(conditionNames)).optional().openapi({
+      description: 'Conditions of GET /api/datasets/{id}/check to go on without; stands in the audit log.',
+    }),
+    by: z.string().min(1).max(200).default('api').openapi({ description: 'Who says so; stands in the audit log.' }),
+    id: z.string().min(1).max(128).optional().openapi({ description: 'Without it, made from recipe and time.' }),
+  })
+  .openapi('NewRun', { description: 'What is not set is the agent’s; what the recipe does not read is refused.' });
+const begunSchema = z
+  .object({
+    run: runSchema,
+    reasons: z.array(z.string()).readonly().openapi({ description: 'Why this recipe, where nobody chose it.' }),
+    unused: z.array(z.string()).readonly().openapi({ description: 'What there is and the recipe does not use.' }),
+    tooLong: count.openapi({ description: 'Left out: longer than the model’s context.' }),
+  })
+  .openapi('BegunRun');
 const detailSchema = z
   .object({
     run: runSchema,
+    model: z.string().nullable().openapi({ description: 'Folder of its model, once the run is finished.' }),
     checkpoints: z.array(
       z.object({
         step: count,
@@ -82,6 +135,7 @@ const adviceSchema = z
       .object({ id: z.string(), examples: count, pairs: z.partialRecord(z.enum(pairSources), count) })
       .nullable(),
     environment: z.boolean(),
+    base: z.string().nullable().openapi({ description: 'Checkpoint that a run would start from.' }),
     recipe: z.enum(recipeNames).nullable(),
     reasons: z.array(z.string()).readonly(),
     next: z.string().openapi({ description: 'The command to run next.' }),
@@ -108,6 +162,28 @@ const adviseRoute = createRoute({
     404: problem('There is no such agent in the settings.'),
     ...refusals,
   },
+});
+const conflict = { 409: problem('Another run is under way; the message names it.') };
+const beginRoute = createRoute({
+  method: 'post',
+  path: '/api/runs',
+  summary: 'Begin a run on a dataset; it goes on after the answer',
+  security,
+  request: { body: body(newRunSchema) },
+  responses: {
+    202: json(begunSchema, 'It trains; ask GET /api/runs/{id} how far it is.'),
+    404: problem('There is no such dataset, or no such agent.'),
+    ...conflict,
+    ...refusals,
+  },
+});
+const resumeRoute = createRoute({
+  method: 'post',
+  path: '/api/runs/{id}/resume',
+  summary: 'Go on with a run that was paused, stopped, interrupted or failed',
+  security,
+  request: { params: param },
+  responses: { 202: json(runSchema, 'It goes on from its newest checkpoint.'), ...noRun, ...conflict, ...refusals },
 });
 const listRoute = createRoute({
   method: 'get',
@@ -152,8 +228,25 @@ const wireCheckpoint = ({ step, kind, stage, folder, validation }: RunCheckpoint
   validation,
 });
 
-export const trainRoutes = ({ store, config }: TrainParts) => {
+/** What cannot be trained is the asker's to mend. */
+async function asked<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ConfigError || (error instanceof EngineError && !error.retryable))
+      throw new RequestError(400, 'invalid_request', error.message);
+    throw error;
+  }
+}
+
+export const trainRoutes = ({ store, artifacts, config, trainings }: TrainParts) => {
   const runs = postgresRunStore(store);
+  const trains = () => {
+    if (trainings !== undefined) return trainings;
+    throw new ConflictError(
+      'Nothing is trained in this process; ask the one that has the engine, or use `pawl train`.',
+    );
+  };
   const need = async (id: string): Promise<RunRecord> => {
     const run = await runs.get(id);
     if (run === null) throw new NotFoundError(`There is no run ${id}.`);
@@ -165,15 +258,29 @@ export const trainRoutes = ({ store, config }: TrainParts) => {
   };
   return createRouter()
     .openapi(adviseRoute, async (c) => {
-      const facts = await readStoredFacts(store, config.home, knownAgent(config, c.req.valid('query').agent));
+      const facts = await readStoredFacts(store, artifacts, knownAgent(config, c.req.valid('query').agent));
       return c.json({ ...facts, ...adviseStored(facts) }, 200);
+    })
+    .openapi(beginRoute, async (c) => {
+      const { agent, dataset, base, recipe, lora, seed, budget, without, by, id, ...set } = c.req.valid('json');
+      const { name } = knownAgent(config, agent ?? (await needDataset(store, dataset)).agent);
+      const overrides = { ...set, ...(recipe === undefined ? {} : { recipe }) };
+      const given = { dataset, base, lora, seed, budget, without, by, id, overrides };
+      const { run, plan, reasons, unused } = await asked(() => trains().begin(name, given));
+      return c.json({ run: wire(run), reasons, unused, tooLong: plan.tooLong }, 202);
+    })
+    .openapi(resumeRoute, async (c) => {
+      const { id } = c.req.valid('param');
+      return c.json(wire(await asked(() => trains().resume(id))), 202);
     })
     .openapi(listRoute, async (c) => c.json({ runs: (await runs.list(c.req.valid('query').limit)).map(wire) }, 200))
     .openapi(readRoute, async (c) => {
       const run = await need(c.req.valid('param').id);
       const metrics = await runs.metrics(run.id, Math.max(0, run.step - c.req.valid('query').last));
       const checkpoints = (await runs.checkpoints(run.id)).map(wireCheckpoint);
-      return c.json({ run: wire(run), checkpoints, metrics: [...metrics] }, 200);
+      const folder = modelFolder(artifacts.home, run.id);
+      const model = run.status === 'finished' && existsSync(folder) ? folder : null;
+      return c.json({ run: wire(run), model, checkpoints, metrics: [...metrics] }, 200);
     })
     .openapi(askRoute('pause'), async (c) => c.json(await ask(c.req.valid('param').id, 'pause'), 200))
     .openapi(askRoute('stop'), async (c) => c.json(await ask(c.req.valid('param').id, 'stop'), 200));

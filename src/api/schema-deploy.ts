@@ -1,6 +1,8 @@
 /** The shapes of /api/releases and /api/rollouts. */
 import { isAbsolute } from 'node:path';
 import { z } from '@hono/zod-openapi';
+import { isReference } from '../artifacts/artifact.ts';
+import { decisions } from '../deploy/decide.ts';
 import { releaseAsked } from '../deploy/register.ts';
 import { releaseSchema } from '../deploy/release.ts';
 import { personMoves, phases, rolloutId } from '../deploy/rollout.ts';
@@ -20,7 +22,15 @@ export const releasesShape = z
   .object({ releases: z.array(releaseShape) })
   .openapi('Releases', { description: 'Newest first.' });
 export const oneReleaseShape = z
-  .object({ release: releaseShape, card: z.string().openapi({ description: 'The model card, in Markdown.' }) })
+  .object({
+    release: releaseShape,
+    adapter: z
+      .object({ state: z.enum(['loaded', 'not loaded', 'unknown']), sentence: z.string() })
+      .nullable()
+      .openapi({ description: 'Whether the server it is for has its adapter; null where it is no adapter.' }),
+    card: z.string().openapi({ description: 'The model card, in Markdown.' }),
+    cardYaml: z.string().openapi({ description: 'The same records, in YAML.' }),
+  })
   .openapi('OneRelease');
 export const servedShape = z
   .object({ release: releaseShape, changed: z.boolean() })
@@ -29,12 +39,12 @@ export const servedShape = z
 export const listQuery = z.strictObject({ agent: agentName.optional(), limit: limit(50) });
 export const releaseParam = z.object({ name: releaseSchema.shape.name });
 export const releaseQuery = z.strictObject({ agent: whose });
+const isPlaced = (given: string | undefined) => given === undefined || isReference(given) || isAbsolute(given);
+const place = 'the reference of an artifact, or a whole path on the machine that serves';
 export const newReleaseBody = releaseAsked.extend({
   agent: whose,
-  checkpoint: releaseAsked.shape.checkpoint.refine(
-    (folder) => folder === undefined || isAbsolute(folder),
-    'a whole path, on the machine that serves',
-  ),
+  checkpoint: releaseAsked.shape.checkpoint.refine(isPlaced, place),
+  adapter: releaseAsked.shape.adapter.refine(isPlaced, place),
   by,
 });
 export const serveBody = z.strictObject({
@@ -46,6 +56,29 @@ export const serveBody = z.strictObject({
       'Model names, besides the agent’s own, under which clients get it. Without this they stay as they are.',
   }),
 });
+
+export const killBody = z.strictObject({
+  agent: whose,
+  to: releaseSchema.shape.name.optional().openapi({ description: 'What is to answer; without it the baseline.' }),
+  by,
+  reason,
+});
+export const killedShape = z
+  .object({ agent: z.string(), release: z.string(), before: z.string(), aborted: z.string().nullable() })
+  .openapi('Killed', { description: 'What answers now, what did before, and the rollout that was aborted.' });
+export const reviveBody = z.strictObject({ agent: whose, by, reason });
+export const revivedShape = z.object({ agent: z.string() }).openapi('Revived');
+const who = { key: text(256).optional(), user: text(256).optional() };
+export const pinBody = z.strictObject({ agent: whose, ...who, by }).openapi({
+  description: 'Give `key` (its id) or `user` (as the agent sends it), one of the two.',
+});
+export const pinShape = z
+  .object({ agent: z.string(), kind: z.enum(['key', 'user']), value: z.string(), release: z.string().nullable() })
+  .openapi('Pin', { description: 'Who gets which release whatever is rolled out; null: as everybody.' });
+
+export const obeyedShape = z
+  .object({ done: z.int(), ignored: z.int() })
+  .openapi('Obeyed', { description: 'How many alerts did something, and how many did not.' });
 
 export const rolloutShape = z
   .object({
@@ -76,7 +109,7 @@ export const oneRolloutShape = z
       .record(z.string(), z.unknown())
       .openapi({ description: 'What each check measured of the two releases, by the check’s name.' }),
     decision: z.object({
-      kind: z.enum(['hold', 'advance', 'promote', 'rollback', 'pause']),
+      kind: z.enum(decisions),
       reasons: z.array(z.string()),
       checks: z.array(
         z.object({

@@ -3,9 +3,13 @@
  * dashboard and the tests. Times are ISO 8601 in UTC, durations milliseconds.
  */
 import { z } from '@hono/zod-openapi';
+import { signalKinds } from '../collect/signal.ts';
 import { consents, origins } from '../collect/trajectory.ts';
-import { endpoints } from '../collect/turn.ts';
+import { endpoints, statuses } from '../collect/turn.ts';
+import { consentPurposes } from '../privacy/consent.ts';
 import { scopes } from '../store/keys.ts';
+import { purposes } from '../store/purposes.ts';
+import { type ShownField, shownFields, turnColumns } from '../store/turn-columns.ts';
 
 export const maxLimit = 200;
 
@@ -13,7 +17,7 @@ export const time = z.iso.datetime().openapi({ example: '2026-01-31T14:02:11.000
 const count = z.int().min(0);
 const data = z.record(z.string(), z.unknown());
 const personal =
-  'Users are stored, and answered, as a keyed hash; ask with the id that the agent sends, or with the hash.';
+  'Users are stored, and answered, as a keyed hash; ask with the id that the agent sends, or with the hash and hashed=true.';
 
 /** The database's text cannot hold the character NUL. */
 export const text = (max: number) =>
@@ -46,6 +50,10 @@ const yes = z
   .transform((typed) => typed === 'true')
   .openapi({ type: 'string', enum: ['true', 'false'] });
 
+const hashed = yes.openapi({
+  description: 'true: `user` is the hash that an answer showed, not the id that the agent sends.',
+});
+
 const cursor = text(1024).openapi({ description: '`next` of the page before.' });
 
 export const problemSchema = z
@@ -73,6 +81,7 @@ export const trajectorySchema = z
 export const trajectoryQuery = z.strictObject({
   agent: agentName.optional(),
   user: userId.optional(),
+  hashed: hashed.optional(),
   origin: z.enum(origins).optional(),
   release: text(256).optional(),
   errors: yes.optional().openapi({ description: 'true: only those with a failed turn.' }),
@@ -86,31 +95,42 @@ export const trajectoryPageSchema = z
   .object({ trajectories: z.array(trajectorySchema), next: z.string().nullable() })
   .openapi('TrajectoryPage', { description: 'Newest first. `next` is null on the last page.' });
 
+/** Columns of a turn whose type says too little. */
+const narrower = { endpoint: z.enum(endpoints), status: z.enum(statuses), redactions: z.record(z.string(), z.int()) };
+const byType = {
+  uuid: z.string(),
+  text: z.string(),
+  'text[]': z.array(z.string()),
+  'timestamp with time zone': time,
+  'double precision': z.number(),
+  integer: count,
+  bigint: count,
+  boolean: z.boolean(),
+  jsonb: data,
+};
+
+type Shown = { [Field in ShownField]: (typeof turnColumns)[Field] };
+type SchemaOf<Field extends ShownField> = Field extends keyof typeof narrower
+  ? (typeof narrower)[Field]
+  : (typeof byType)[Shown[Field]['type']];
+type ShownShape = {
+  [Field in ShownField]: Shown[Field] extends { null: true } ? z.ZodNullable<SchemaOf<Field>> : SchemaOf<Field>;
+};
+const shownShape = Object.fromEntries(
+  shownFields.map((field) => {
+    const column = turnColumns[field];
+    const schema = field in narrower ? narrower[field as keyof typeof narrower] : byType[column.type];
+    return [field, 'null' in column ? schema.nullable() : schema];
+  }),
+) as ShownShape;
+
 export const turnSchema = z
   .object({
-    id: z.string(),
-    endpoint: z.enum(endpoints),
-    keys: z.array(z.string()),
-    startedAt: time,
-    firstTokenMs: z.number().nullable(),
-    latencyMs: z.number(),
-    upstream: z.string(),
-    release: z.string(),
-    model: z.string(),
-    status: z.enum(['ok', 'error', 'disconnected', 'truncated']),
-    httpStatus: z.int(),
-    error: z.string().nullable(),
-    attempts: count,
-    stream: z.boolean(),
+    ...shownShape,
     request: data,
     choices: z.array(z.object({ index: z.int(), message: data, finishReason: z.string().nullable() })),
-    promptTokens: count.nullable(),
-    completionTokens: count.nullable(),
-    reasoningTokens: count.nullable(),
     /** Whether the upstream's exact token ids are stored; they are not sent here. */
     hasTokenIds: z.boolean(),
-    usage: data.nullable(),
-    redactions: z.record(z.string(), z.int()),
     contentLeftOut: z.boolean().openapi({
       description: 'true: request and answer are larger than one answer of this API holds, and empty here.',
     }),
@@ -142,7 +162,7 @@ export const signalSchema = z
   .object({
     id: z.string(),
     target: z.object({ kind: z.enum(['turn', 'trajectory', 'key']), id: z.string() }),
-    kind: z.enum(['feedback', 'outcome']),
+    kind: z.enum(signalKinds),
     name: z.string(),
     value: z.number().nullable(),
     unit: z.string().nullable(),
@@ -152,7 +172,9 @@ export const signalSchema = z
     at: time,
     receivedAt: time,
   })
-  .openapi('Signal', { description: 'Feedback or a measured outcome.' });
+  .openapi('Signal', {
+    description: 'Feedback, a measured outcome, what a user did with an answer, or a reviewer’s label.',
+  });
 
 export const trajectoryParam = z.object({
   id: z
@@ -195,6 +217,8 @@ export const keySchema = z
     origin: z.enum(origins),
     scopes: z.array(z.enum(scopes)).openapi({ description: 'What it may be used for.' }),
     rateLimit: z.int().nullable().openapi({ description: 'Requests per minute; null is no limit.' }),
+    region: z.string().nullable().openapi({ description: 'Where its conversations are kept.' }),
+    tenant: z.string().nullable().openapi({ description: 'Whose they are.' }),
     createdAt: time,
     revokedAt: time.nullable(),
     lastUsedAt: time.nullable(),
@@ -225,11 +249,26 @@ export const consentSchema = z
     consent: z.enum(consents),
     givenAt: time.nullable(),
     withdrawnAt: time.nullable(),
+    others: z
+      .array(
+        z.object({
+          purpose: z.enum(purposes),
+          consent: z.enum(consents),
+          givenAt: time.nullable(),
+          withdrawnAt: time.nullable(),
+        }),
+      )
+      .optional()
+      .openapi({ description: 'Transfer to another region, and learning across tenants; not in lists.' }),
   })
   .openapi('Consent', { description: `Whether a user agreed to training. ${personal}` });
 
 export const userParam = z.object({ user: userId.openapi({ param: { name: 'user', in: 'path' } }) });
-export const consentQuery = z.strictObject({ agent: agentName });
+export const consentQuery = z.strictObject({ agent: agentName, hashed: hashed.optional() });
+export const sayConsentQuery = consentQuery.extend({
+  purpose: z.enum(consentPurposes).default('learn').openapi({ description: 'To what.' }),
+  by: text(200).default('api').openapi({ description: 'Who says so; it stands in the audit log.' }),
+});
 export const consentListQuery = z.strictObject({ agent: agentName, limit: limit(100), cursor: cursor.optional() });
 export const consentPageSchema = z
   .object({ consents: z.array(consentSchema), next: z.string().nullable() })
@@ -257,6 +296,24 @@ export const recordingSchema = z
   })
   .openapi('Recording', { description: 'Where exchanges are on their way to the database, and what was lost.' });
 
+export const processSchema = z
+  .object({
+    id: z.string().openapi({ description: 'The machine and the data folder.' }),
+    roles: z.array(z.string()).openapi({ description: 'gateway, worker, api' }),
+    host: z.string(),
+    pid: z.int(),
+    version: z.string(),
+    address: z.string().nullable(),
+    alive: z.boolean().openapi({ description: 'It said so within the last 15 seconds.' }),
+    startedAt: z.iso.datetime(),
+    seenAt: z.iso.datetime(),
+    problems: z.array(z.string()),
+    doing: z
+      .array(z.object({ agent: z.string(), stage: z.string(), share: z.number(), text: z.string() }))
+      .openapi({ description: 'What a worker is at.' }),
+  })
+  .openapi('Process', { description: 'One process of Pawl on this database.' });
+
 export const statusSchema = z
   .object({
     version: z.string(),
@@ -264,7 +321,10 @@ export const statusSchema = z
     /** Only with the admin token. */
     detail: z
       .object({
-        recording: recordingSchema,
+        recording: recordingSchema
+          .nullable()
+          .openapi({ description: 'Of this process; null where it does not record.' }),
+        processes: z.array(processSchema).openapi({ description: 'All that work on this database, of the last hour.' }),
         database: z.object({
           kind: z.enum(['embedded', 'external']),
           reachable: z.boolean(),
@@ -286,6 +346,7 @@ export type ApiTurn = z.output<typeof turnSchema>;
 export type ApiSibling = z.output<typeof siblingSchema>;
 export type ApiSignal = z.output<typeof signalSchema>;
 export type ApiKey = z.output<typeof keySchema>;
+export type SayConsent = z.output<typeof sayConsentQuery>;
 export type ApiConsent = z.output<typeof consentSchema>;
 export type Status = z.output<typeof statusSchema>;
 export type Recording = z.output<typeof recordingSchema>;

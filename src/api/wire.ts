@@ -3,8 +3,10 @@ import type { Sibling } from '../collect/sibling.ts';
 import type { Signal } from '../collect/signal.ts';
 import type { Trajectory } from '../collect/trajectory.ts';
 import type { Turn } from '../collect/turn.ts';
+import type { WholeConsent } from '../privacy/consent.ts';
 import type { ConsentRecord } from '../store/consents.ts';
 import type { Key } from '../store/keys.ts';
+import { type ShownField, shownFields, turnColumns } from '../store/turn-columns.ts';
 import type { ApiConsent, ApiKey, ApiSibling, ApiSignal, ApiTrajectory, ApiTurn } from './schema.ts';
 
 /** A time that no calendar here holds (the database's reaches further) is told as the last that one does. */
@@ -32,30 +34,20 @@ export const wireTrajectory = (t: Trajectory): ApiTrajectory => ({
 
 /** `leftOut`: it was read without request and answer, which are too large for one answer. */
 export const wireTurn = (turn: Turn, leftOut = false): ApiTurn => ({
-  id: turn.id,
-  endpoint: turn.endpoint,
-  keys: [...turn.keys],
-  startedAt: time(turn.startedAt),
-  firstTokenMs: turn.firstTokenMs,
-  latencyMs: turn.latencyMs,
-  upstream: turn.upstream,
-  release: turn.release,
-  model: turn.model,
-  status: turn.status,
-  httpStatus: turn.httpStatus,
-  error: turn.error,
-  attempts: turn.attempts,
-  stream: turn.stream,
+  ...shownOf(turn),
   request: { ...turn.request },
   choices: turn.choices.map(({ index, message, finishReason }) => ({ index, message: { ...message }, finishReason })),
-  promptTokens: turn.promptTokens,
-  completionTokens: turn.completionTokens,
-  reasoningTokens: turn.reasoningTokens,
   hasTokenIds: turn.choices.some(({ tokenIds }) => tokenIds !== undefined),
-  usage: turn.usage === null ? null : { ...turn.usage },
-  redactions: { ...turn.redactions },
   contentLeftOut: leftOut,
 });
+
+const shownOf = (turn: Turn): Pick<ApiTurn, ShownField> =>
+  Object.fromEntries(
+    shownFields.map((field) => {
+      const isTime = turnColumns[field].type === 'timestamp with time zone';
+      return [field, isTime ? time(turn[field] as number) : turn[field]];
+    }),
+  ) as Pick<ApiTurn, ShownField>;
 
 export const wireSibling = (sibling: Sibling): ApiSibling => ({
   id: sibling.id,
@@ -100,15 +92,22 @@ export const wireKey = (key: Key): ApiKey => ({
   origin: key.origin,
   scopes: [...key.scopes],
   rateLimit: key.rateLimit,
+  region: key.region,
+  tenant: key.tenant,
   createdAt: time(key.createdAt),
   revokedAt: timeOrNull(key.revokedAt),
   lastUsedAt: timeOrNull(key.lastUsedAt),
 });
 
-export const wireConsent = (consent: ConsentRecord): ApiConsent => ({
+export const wireConsent = (consent: ConsentRecord & Partial<WholeConsent>): ApiConsent => ({
   agent: consent.agent,
   user: consent.user,
   consent: consent.now,
   givenAt: timeOrNull(consent.givenAt),
   withdrawnAt: timeOrNull(consent.withdrawnAt),
+  ...(consent.others && {
+    others: consent.others.map(({ purpose, now, givenAt, withdrawnAt }) => ({
+      ...{ purpose, consent: now, givenAt: timeOrNull(givenAt), withdrawnAt: timeOrNull(withdrawnAt) },
+    })),
+  }),
 });

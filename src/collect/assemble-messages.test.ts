@@ -71,6 +71,12 @@ describe('an answer in Anthropic’s form', () => {
     });
   });
 
+  test('that ends for a reason nobody knows keeps it as it is', () => {
+    const reason = (stop_reason: string) =>
+      assembled({ type: 'message', model: 'claude', content: [], stop_reason, usage: {} }).choices[0]?.finishReason;
+    expect(['pause_turn', 'constructor'].map(reason)).toEqual(['pause_turn', 'constructor']);
+  });
+
   test('that is an error is one, in JSON and in a stream', () => {
     const error = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
     expect(assembled(error, { httpStatus: 529 })).toMatchObject({ status: 'error', error: 'Overloaded', choices: [] });

@@ -1,84 +1,20 @@
-/**
- * Anthropic's messages, in chat form: what a request says, and what an answer said. Pure, and lenient about what came over the
- * wire. A block that chat has no place for (server tools, images of an answer) is kept under `blocks`, so nothing is lost.
- *
- * An assistant's blocks become one message by the same function on both sides: an answer and the history that repeats it
- * are then the same words to threading.
- */
+/** An answer of Anthropic's messages, joined from its stream or read whole. Pure, and lenient about what came over the wire. */
 import type { Answer } from './assemble.ts';
+import { answerOfBlocks } from './chat-form.ts';
 import { parseSse } from './sse.ts';
 import { isObject, type JsonObject, parseUntrusted } from './untrusted.ts';
 
 /** Blocks with an index at or above this are dropped and counted: an index is a memory promise. */
 const maxBlocks = 1024;
 
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-const blocksOf = (content: unknown): JsonObject[] =>
-  typeof content === 'string' ? [{ type: 'text', text: content }] : listOf(content).filter(isObject);
-const textOf = (content: unknown): string =>
-  blocksOf(content)
-    .map(({ text }) => (typeof text === 'string' ? text : ''))
-    .join('');
-
-/** The request's `system` and `messages` as chat messages. */
-export function messagesInChat({ system, messages }: Readonly<Record<string, unknown>>): JsonObject[] {
-  const out: JsonObject[] = [];
-  if (system !== undefined && system !== null) out.push({ role: 'system', content: textOf(system) });
-  for (const message of listOf(messages)) {
-    if (!isObject(message)) continue;
-    if (message.role === 'assistant') out.push(assistantOf(blocksOf(message.content)));
-    else out.push(...userOf(message));
-  }
-  return out;
-}
-
-/** Results of tools stand inside a user's message, before what the user says. */
-function userOf({ role, content }: JsonObject): JsonObject[] {
-  const blocks = blocksOf(content);
-  const results = blocks.filter(({ type }) => type === 'tool_result');
-  if (results.length === 0) return [{ role, content }];
-  const said = blocks.filter(({ type }) => type !== 'tool_result');
-  return [...results.map(resultOf), ...(said.length === 0 ? [] : [{ role, content: said }])];
-}
-
-function resultOf({ tool_use_id, content, is_error }: JsonObject): JsonObject {
-  const text = typeof content === 'string' ? content : textOf(content);
-  const said = text === '' && content !== undefined && content !== '' ? JSON.stringify(content) : text;
-  // Chat has no other place for it than the words.
-  const marked = is_error === true && !/^\s*error\b/i.test(said) ? `Error: ${said}` : said;
-  return { role: 'tool', tool_call_id: tool_use_id, content: marked };
-}
-
-function assistantOf(blocks: readonly JsonObject[]): JsonObject {
-  let text = '';
-  let thinking = '';
-  const calls: JsonObject[] = [];
-  const others: JsonObject[] = [];
-  for (const block of blocks) {
-    if (block.type === 'text') text += typeof block.text === 'string' ? block.text : '';
-    else if (block.type === 'thinking') thinking += typeof block.thinking === 'string' ? block.thinking : '';
-    else if (block.type === 'tool_use') {
-      const given = typeof block.input === 'string' ? block.input : JSON.stringify(block.input ?? {});
-      calls.push({ id: block.id, type: 'function', function: { name: block.name, arguments: given } });
-    } else others.push(block);
-  }
-  return {
-    role: 'assistant',
-    content: text === '' ? null : text,
-    ...(thinking === '' ? {} : { reasoning_content: thinking }),
-    ...(calls.length === 0 ? {} : { tool_calls: calls }),
-    ...(others.length === 0 ? {} : { blocks: others }),
-  };
-}
-
-const finishes: Readonly<Record<string, string>> = {
-  end_turn: 'stop',
-  stop_sequence: 'stop',
-  max_tokens: 'length',
-  model_context_window_exceeded: 'length',
-  tool_use: 'tool_calls',
-  refusal: 'content_filter',
-};
+const finishes: ReadonlyMap<string, string> = new Map([
+  ['end_turn', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['tool_use', 'tool_calls'],
+  ['refusal', 'content_filter'],
+]);
 
 /** Anthropic counts cached tokens beside `input_tokens`, chat inside `prompt_tokens`. */
 function usageInChat(usage: JsonObject): JsonObject {
@@ -89,12 +25,12 @@ function usageInChat(usage: JsonObject): JsonObject {
 }
 
 /** What both a whole message and the end of a stream come to. */
-function finish(answer: Answer, message: JsonObject, blocks: readonly JsonObject[]): void {
+function finish(answer: Answer, message: JsonObject, content: unknown): void {
   if (typeof message.model === 'string' && message.model !== '') answer.model = message.model;
   if (isObject(message.usage)) answer.usage = usageInChat(message.usage);
   const reason = typeof message.stop_reason === 'string' ? message.stop_reason : null;
-  const finishReason = reason === null ? null : (finishes[reason] ?? reason);
-  answer.choices.push({ index: 0, message: assistantOf(blocks), finishReason });
+  const finishReason = reason === null ? null : (finishes.get(reason) ?? reason);
+  answer.choices.push({ index: 0, message: answerOfBlocks(content), finishReason });
 }
 
 function errorOf(body: JsonObject): string {
@@ -107,7 +43,7 @@ export function readMessagesJson(answer: Answer, wire: string): void {
   if (!isObject(body)) return;
   answer.complete = true;
   if (body.type === 'error' || isObject(body.error)) answer.error = errorOf(body);
-  else finish(answer, body, blocksOf(body.content));
+  else finish(answer, body, body.content);
 }
 
 export function readMessagesStream(answer: Answer, wire: string): void {

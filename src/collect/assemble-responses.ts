@@ -1,97 +1,17 @@
 /**
- * OpenAI's responses, in chat form: what a request says, and what an answer said. Pure, and lenient about what came over the
- * wire. Items of one assistant's turn (reasoning, messages, calls) become one message by the same function on both sides:
- * an answer and the history that repeats it are then the same words to threading. Items that chat has no place for (searches,
- * interpreters, images) are kept under `items`, so nothing is lost.
- *
- * A stream's last event carries the whole response; only if it never came are the fragments before it put together.
+ * An answer of OpenAI's responses, joined from its stream or read whole. Pure, and lenient about what came over the wire. A
+ * stream's last event carries the whole response; only if it never came are the fragments before it put together.
  */
 import type { Answer } from './assemble.ts';
+import { answerOfItems } from './chat-form.ts';
+import { refusalOf, textOf } from './message.ts';
 import { parseSse, type SseEvent } from './sse.ts';
-import { isObject, type JsonObject, parseUntrusted } from './untrusted.ts';
+import { isObject, type JsonObject, listOf, parseUntrusted } from './untrusted.ts';
 
 /** Items with an index at or above this are dropped and counted: an index is a memory promise. */
 const maxItems = 1024;
 
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 const stringOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-
-/** The request's `instructions` and `input` as chat messages. */
-export function responsesInChat({ instructions, input }: Readonly<Record<string, unknown>>): JsonObject[] {
-  const out: JsonObject[] = [];
-  if (typeof instructions === 'string') out.push({ role: 'system', content: instructions });
-  if (typeof input === 'string') return [...out, { role: 'user', content: input }];
-  let assistants: JsonObject[] = [];
-  const close = () => {
-    if (assistants.length > 0) out.push(assistantOf(assistants));
-    assistants = [];
-  };
-  for (const item of listOf(input)) {
-    if (!isObject(item)) continue;
-    if (isAssistants(item)) {
-      assistants.push(item);
-      continue;
-    }
-    close();
-    out.push(isResult(item) ? resultOf(item) : { role: item.role ?? 'user', content: item.content });
-  }
-  close();
-  return out;
-}
-
-const isResult = ({ type }: JsonObject): boolean => typeof type === 'string' && type.endsWith('_call_output');
-const isAssistants = (item: JsonObject): boolean =>
-  item.type === undefined || item.type === 'message' ? item.role === 'assistant' : !isResult(item);
-
-function resultOf({ call_id, output }: JsonObject): JsonObject {
-  const parts = listOf(output).map((part) => (isObject(part) ? stringOf(part.text) : ''));
-  const content = Array.isArray(output) ? parts.join('') : output;
-  return {
-    role: 'tool',
-    tool_call_id: call_id,
-    content: typeof content === 'string' ? content : JSON.stringify(content),
-  };
-}
-
-const partsText = (content: unknown): string =>
-  typeof content === 'string'
-    ? content
-    : listOf(content)
-        .map((part) => (isObject(part) ? stringOf(part.text) : ''))
-        .join('');
-
-function assistantOf(items: readonly JsonObject[]): JsonObject {
-  const said: string[] = [];
-  const thought: string[] = [];
-  let refusal = '';
-  const calls: JsonObject[] = [];
-  const others: JsonObject[] = [];
-  for (const item of items) {
-    if (item.type === undefined || item.type === 'message') {
-      said.push(partsText(item.content));
-      for (const part of listOf(item.content)) if (isObject(part)) refusal += stringOf(part.refusal);
-    } else if (item.type === 'reasoning') thought.push(partsText(item.content) || partsText(item.summary));
-    else if (item.type === 'function_call')
-      calls.push({
-        id: item.call_id,
-        type: 'function',
-        function: { name: item.name, arguments: stringOf(item.arguments) },
-      });
-    else if (item.type === 'custom_tool_call')
-      calls.push({ id: item.call_id, type: 'custom', custom: { name: item.name, input: stringOf(item.input) } });
-    else others.push(item);
-  }
-  const text = said.filter((part) => part !== '').join('\n');
-  const thinking = thought.filter((part) => part !== '').join('\n');
-  return {
-    role: 'assistant',
-    content: text === '' ? null : text,
-    ...(refusal === '' ? {} : { refusal }),
-    ...(thinking === '' ? {} : { reasoning_content: thinking }),
-    ...(calls.length === 0 ? {} : { tool_calls: calls }),
-    ...(others.length === 0 ? {} : { items: others }),
-  };
-}
 
 function usageInChat(usage: JsonObject): JsonObject {
   const details = isObject(usage.output_tokens_details) ? usage.output_tokens_details : {};
@@ -124,7 +44,7 @@ function readResponse(answer: Answer, response: JsonObject): void {
   const output = listOf(response.output).filter(isObject);
   if (output.length > maxItems) answer.dropped += output.length - maxItems;
   if (output.length === 0) return;
-  const message = assistantOf(output.slice(0, maxItems));
+  const message = answerOfItems(output.slice(0, maxItems));
   answer.choices = [{ index: 0, message, finishReason: finishOf(response, message) }];
 }
 
@@ -168,7 +88,7 @@ export function readResponsesStream(answer: Answer, wire: string): void {
     if (isObject(event.response) && typeof event.response.model === 'string') answer.model ??= event.response.model;
   }
   if (items.size === 0) return;
-  const message = assistantOf([...items].sort(([a], [b]) => a - b).map(([, item]) => item));
+  const message = answerOfItems([...items].sort(([a], [b]) => a - b).map(([, item]) => item));
   answer.choices = [{ index: 0, message, finishReason: last === null ? null : finishOf(last, message) }];
 }
 
@@ -187,10 +107,10 @@ function grow(items: Map<number, JsonObject>, event: JsonObject): boolean {
       break;
     case 'response.output_text.delta':
       item.type ??= 'message';
-      item.content = partsText(item.content) + more;
+      item.content = textOf(item.content) + more;
       break;
     case 'response.refusal.delta':
-      item.content = [{ type: 'refusal', refusal: refusalIn(item.content) + more }];
+      item.content = [{ type: 'refusal', refusal: refusalOf(item) + more }];
       break;
     case 'response.function_call_arguments.delta':
       item.arguments = stringOf(item.arguments) + more;
@@ -200,17 +120,12 @@ function grow(items: Map<number, JsonObject>, event: JsonObject): boolean {
       break;
     case 'response.reasoning_text.delta':
       item.type ??= 'reasoning';
-      item.content = partsText(item.content) + more;
+      item.content = textOf(item.content) + more;
       break;
     case 'response.reasoning_summary_text.delta':
       item.type ??= 'reasoning';
-      item.summary = partsText(item.summary) + more;
+      item.summary = textOf(item.summary) + more;
       break;
   }
   return true;
 }
-
-const refusalIn = (content: unknown): string => {
-  const [part] = listOf(content);
-  return isObject(part) ? stringOf(part.refusal) : '';
-};

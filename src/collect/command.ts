@@ -1,11 +1,12 @@
-/** `pawl trajectories list` and `show`: what was recorded, read at a terminal. Reads only. */
+/** `pawl trajectories list` and `show`: what was recorded, read at a terminal. Reads only; `import` is import-command.ts. */
 import { Command, Option } from 'commander';
-import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { type CommonOptions, type Opened, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { NotFoundError } from '../errors.ts';
 import { cancelledAmong } from '../store/cancelled.ts';
 import { readSiblings } from '../store/siblings.ts';
 import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
 import { type Column, table } from '../terminal.ts';
+import { importCommand } from './import-command.ts';
 import { readableId, typedUser } from './person.ts';
 import { timelineOf } from './timeline.ts';
 import { clock, duration, timelineLines } from './timeline-print.ts';
@@ -14,6 +15,7 @@ import { type Origin, origins, type Trajectory } from './trajectory.ts';
 type ListOptions = CommonOptions & {
   readonly agent?: string;
   readonly user?: string;
+  readonly hashed?: boolean;
   readonly origin?: Origin;
   readonly release?: string;
   readonly errors?: boolean;
@@ -60,6 +62,7 @@ const list = withConfigOption(new Command('list'))
   .description('List conversations, newest first.')
   .option('--agent <name>', 'only this agent’s')
   .option('--user <id>', 'only this user’s; the id as the agent sends it')
+  .option('--hashed', 'the user is given by the hash that a list shows')
   .addOption(new Option('--origin <origin>', 'only of this origin').choices(origins))
   .option('--release <name>', 'only those that this release answered last')
   .option('--errors', 'only those with a failed turn')
@@ -74,7 +77,7 @@ const list = withConfigOption(new Command('list'))
   .action((options: ListOptions) =>
     withHome(options, 'existing', async ({ store, terminal, secret }) => {
       const { agent, origin, release, since, until, limit, json } = options;
-      const user = options.user === undefined ? undefined : typedUser(options.user, secret);
+      const user = options.user === undefined ? undefined : typedUser(options.user, secret, options.hashed);
       const status = options.errors ? 'error' : undefined;
       const page = await listTrajectories(store, { agent, user, origin, release, status, since, until, limit });
       const cancelled = await cancelledAmong(store, page.trajectories);
@@ -102,6 +105,36 @@ const list = withConfigOption(new Command('list'))
 
 type ShowOptions = CommonOptions & { readonly agent?: string; readonly full?: boolean; readonly turns: number };
 
+const shownTurns = 200;
+
+/** One conversation at a terminal, as `trajectories show` and `review` show it. */
+export async function showTrajectory(
+  { store, terminal, secret }: Pick<Opened, 'store' | 'terminal' | 'secret'>,
+  id: string,
+  options: Partial<ShowOptions>,
+): Promise<void> {
+  const found = await readTrajectory(store, readableId(id, secret), {
+    agent: options.agent,
+    maxTurns: options.turns ?? shownTurns,
+  });
+  if (found === null)
+    throw new NotFoundError(
+      `There is no trajectory ${id}${options.agent === undefined ? '' : ` of agent ${options.agent}`}. \`pawl trajectories list\` shows the newest.`,
+    );
+  const { trajectory, turns, signals } = found;
+  const { siblings, cut: siblingsCut } = await readSiblings(store, {
+    agent: trajectory.agent,
+    turns: turns.map((turn) => turn.id),
+  });
+  if (options.json) {
+    terminal.write(JSON.stringify({ ...found, siblings: [...siblings.values()].flat(), siblingsCut }, null, 2));
+    return;
+  }
+  const print = { columns: terminal.columns, paint: terminal.paint, full: options.full === true };
+  const timeline = timelineOf(turns, signals, siblings);
+  for (const line of timelineLines(trajectory, timeline, print, { ...found, siblingsCut })) terminal.write(line);
+}
+
 const show = withConfigOption(new Command('show'))
   .description('Show one conversation, turn by turn.')
   .argument('<id>', 'id of the trajectory')
@@ -111,33 +144,13 @@ const show = withConfigOption(new Command('show'))
   .option('--json', 'everything as one JSON object')
   .addHelpText('after', '\nExample:\n  pawl trajectories show order-4711 --full | less -R')
   .action((id: string, options: ShowOptions) =>
-    withHome(options, 'existing', async ({ store, terminal, secret }) => {
-      const found = await readTrajectory(store, readableId(id, secret), {
-        agent: options.agent,
-        maxTurns: options.turns,
-      });
-      if (found === null)
-        throw new NotFoundError(
-          `There is no trajectory ${id}${options.agent === undefined ? '' : ` of agent ${options.agent}`}. \`pawl trajectories list\` shows the newest.`,
-        );
-      const { trajectory, turns, signals } = found;
-      const { siblings, cut: siblingsCut } = await readSiblings(store, {
-        agent: trajectory.agent,
-        turns: turns.map((turn) => turn.id),
-      });
-      if (options.json) {
-        terminal.write(JSON.stringify({ ...found, siblings: [...siblings.values()].flat(), siblingsCut }, null, 2));
-        return;
-      }
-      const print = { columns: terminal.columns, paint: terminal.paint, full: options.full === true };
-      const timeline = timelineOf(turns, signals, siblings);
-      for (const line of timelineLines(trajectory, timeline, print, { ...found, siblingsCut })) terminal.write(line);
-    }),
+    withHome(options, 'existing', (opened) => showTrajectory(opened, id, options)),
   );
 
 export const trajectoriesCommand = (): Command =>
   new Command('trajectories')
-    .description('Look at what was recorded.')
+    .description('Look at what was recorded, and import what was recorded elsewhere.')
     .addCommand(list)
     .addCommand(show)
+    .addCommand(importCommand())
     .addHelpText('after', '\nExample:\n  pawl trajectories list --since 1d');

@@ -26,6 +26,8 @@ const whole: Required<Exchange> = {
   responseChunks: [new Uint8Array([4, 5])],
   responseTruncated: true,
   sibling: { parent: '01890000-0000-7000-8000-000000000001', temperature: 0.7, topP: null },
+  clientKey: '01890000-0000-4000-8000-000000000002',
+  isUnderstood: true,
 };
 
 const across = (exchange: Exchange): Exchange =>
@@ -36,6 +38,6 @@ it('an exchange crosses to the worker whole, with its own bytes', () => {
 });
 
 it('what an exchange does not have it comes out without', () => {
-  const { assigned: _, sibling: __, ...plain } = whole;
+  const { assigned: _, sibling: __, clientKey: ___, isUnderstood: ____, ...plain } = whole;
   expect(across(plain)).toEqual(plain);
 });

@@ -2,43 +2,27 @@
  * One finished HTTP exchange as the gateway saw it: a plain value of raw bytes and timings, cheap to make and safe to
  * hand to another thread. Nothing here is parsed; assemble.ts makes a Turn of it. It is never written to disk.
  */
+import { type DoorField, doorFields } from '../store/turn-columns.ts';
 import type { SiblingOf } from './sibling.ts';
-import type { Origin } from './trajectory.ts';
-import type { Endpoint, TurnStatus } from './turn.ts';
+import type { Turn } from './turn.ts';
 
-export type Exchange = {
-  /** UUIDv7 made at the door: the id of the turn. */
-  readonly id: string;
+/** What a door knows of a call without reading a byte of it: turn-columns.ts says which fields those are. */
+export type DoorFacts = Omit<Pick<Turn, DoorField>, 'trajectory'> & {
   /** The trajectory the caller named, in the path or a header; null: inferred from the messages (thread.ts). */
   readonly trajectory: string | null;
-  readonly agent: string;
-  /** As the caller gave it; person.ts makes it fit to store. */
-  readonly user: string | null;
-  readonly origin: Origin;
-  /** Business keys the caller attached, raw. */
-  readonly keys: readonly string[];
-  readonly endpoint: Endpoint;
-  readonly startedAt: number; // ms since epoch
-  readonly firstTokenMs: number | null;
-  readonly latencyMs: number;
-  readonly upstream: string;
-  readonly release: string;
-  /** The release that was picked, if it failed before its first byte and `release` answered in its place. */
-  readonly assigned?: string;
+  /** Set for another answer to a turn's prompt: it becomes a sibling of that turn and not a turn. */
+  readonly sibling?: SiblingOf;
+};
+
+/** `user` and `keys` are as the caller gave them (person.ts), `status` and `error` what was seen without reading the answer. */
+export type Exchange = DoorFacts & {
   readonly requestedModel: string;
-  /** What the gateway could tell without reading the answer. */
-  readonly status: TurnStatus;
-  readonly httpStatus: number;
-  readonly error: string | null;
-  readonly attempts: number;
-  /** The answer is an SSE stream. */
-  readonly stream: boolean;
   readonly requestBody: Uint8Array;
   readonly responseChunks: readonly Uint8Array[];
   /** The gateway passed more bytes on than it kept. */
   readonly responseTruncated: boolean;
-  /** Set for another answer to a turn's prompt: it becomes a sibling of that turn and not a turn. */
-  readonly sibling?: SiblingOf;
+  /** `requestBody` is what a door has read already, as JSON (turn-input.ts). */
+  readonly isUnderstood?: true;
 };
 
 /** Bytes an exchange holds on to; what the queue between the threads is bounded by. */
@@ -48,48 +32,40 @@ export function exchangeBytes(exchange: Exchange): number {
   return bytes;
 }
 
-type E = Exchange;
-/**
- * An exchange without its bytes, as it crosses to the worker; the last four are `assigned`, `sibling` and the lengths of
- * request and answer.
- */
-// biome-ignore format: one line per group of fields
-export type Row = readonly [
-  E['id'], E['trajectory'], E['agent'], E['user'], E['origin'], E['keys'], E['endpoint'],
-  E['startedAt'], E['firstTokenMs'], E['latencyMs'], E['upstream'], E['release'], E['requestedModel'], E['status'],
-  E['httpStatus'], E['error'], E['attempts'], E['stream'], E['responseTruncated'],
-  string | null, SiblingOf | null, number, number,
-];
+/** Everything but the bytes, in the order in which it crosses to the worker. */
+const crossing = [...doorFields, 'sibling', 'requestedModel', 'responseTruncated', 'isUnderstood'] as const;
+type Crossing = (typeof crossing)[number];
+/** A field that is forgotten does not compile. */
+type Missing = Exclude<keyof Exchange, Crossing | 'requestBody' | 'responseChunks'>;
+/** Those that an exchange is without when there is nothing to say. */
+const optional: ReadonlySet<string> = new Set(
+  Object.keys({ assigned: 0, sibling: 0, clientKey: 0, isUnderstood: 0 } satisfies {
+    [Field in Crossing as object extends Pick<Exchange, Field> ? Field : never]-?: 0;
+  }),
+);
+
+/** The values of `crossing`, then the lengths of request and answer. */
+export type Row = readonly (Missing extends never ? unknown : Missing)[];
 
 /** A row of JSON without names takes less than half of an object's time, to write and to read. */
-// biome-ignore format: as Row
-export const packRow = (e: Exchange, answerBytes: number): Row => [
-  e.id, e.trajectory, e.agent, e.user, e.origin, e.keys, e.endpoint,
-  e.startedAt, e.firstTokenMs, e.latencyMs, e.upstream, e.release, e.requestedModel, e.status,
-  e.httpStatus, e.error, e.attempts, e.stream, e.responseTruncated,
-  e.assigned ?? null, e.sibling ?? null, e.requestBody.byteLength, answerBytes,
-];
+export function packRow(exchange: Exchange, answerBytes: number): Row {
+  const row: unknown[] = [];
+  for (const field of crossing) row.push(exchange[field]);
+  row.push(exchange.requestBody.byteLength, answerBytes);
+  return row;
+}
 
 /** The exchange whose bytes begin at `at`. */
 export function unpackRow(row: Row, bytes: ArrayBuffer, at: number): Exchange {
-  // biome-ignore format: as Row
-  const [
-    id, trajectory, agent, user, origin, keys, endpoint,
-    startedAt, firstTokenMs, latencyMs, upstream, release, requestedModel, status,
-    httpStatus, error, attempts, stream, responseTruncated,
-    assigned, sibling, requestBytes, answerBytes,
-  ] = row;
-  const requestBody = new Uint8Array(bytes, at, requestBytes);
-  const responseChunks = [new Uint8Array(bytes, at + requestBytes, answerBytes)];
-  // An optional field that is forgotten here still compiles and is lost: exchange.test.ts lists them all.
-  const optional = { ...(assigned === null ? null : { assigned }), ...(sibling === null ? null : { sibling }) };
-  // biome-ignore format: as Row
-  return {
-    id, trajectory, agent, user, origin, keys, endpoint,
-    startedAt, firstTokenMs, latencyMs, upstream, release, requestedModel, status,
-    httpStatus, error, attempts, stream, responseTruncated,
-    requestBody, responseChunks, ...optional,
-  };
+  const fields: Record<string, unknown> = {};
+  for (let i = 0; i < crossing.length; i++) {
+    const field = crossing[i] as Crossing;
+    if (row[i] !== null || !optional.has(field)) fields[field] = row[i];
+  }
+  const [requestBytes, answerBytes] = row.slice(crossing.length) as [number, number];
+  fields.requestBody = new Uint8Array(bytes, at, requestBytes);
+  fields.responseChunks = [new Uint8Array(bytes, at + requestBytes, answerBytes)];
+  return fields as Exchange;
 }
 
 /** Many exchanges as one message: their rows as JSON, a third of what structured clone takes, and one copy of all bytes. */

@@ -69,6 +69,8 @@ export type Journal = {
   append(payload: string): Promise<Appended>;
   /** Segments on disk, oldest first. */
   segments(): Segment[];
+  /** Ends the segment being written: the next entry begins another. Resolves once it is closed. */
+  endSegment(): Promise<void>;
   /** Deletes a segment; the one being written is closed first. */
   remove(segment: number): Promise<void>;
   bytes(): number;
@@ -282,6 +284,10 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
         ...one,
         open: current?.segment === one.segment || unsynced.some(({ segment }) => segment === one.segment),
       })),
+    async endSegment() {
+      if (current !== null) retire(current);
+      await syncing;
+    },
     async remove(segment) {
       if (current?.segment === segment) retire(current);
       while (unsynced.some((one) => one.segment === segment)) await syncing;

@@ -73,7 +73,7 @@ describe('a turn made from an exchange', () => {
     };
     const made = makeTurn(chat([{ role: 'user', content: 'Private' }], 'Very private'), {
       ...context(),
-      redact: broken,
+      redaction: broken,
     });
     expect(made.contentDropped).toBe(true);
     expect(made.turn).toMatchObject({ status: 'ok', request: {}, choices: [], promptTokens: 9 });
@@ -82,7 +82,7 @@ describe('a turn made from an exchange', () => {
 
   test('has a redacted error', () => {
     const { turn } = makeTurn(exchange({ status: 'error', error: 'no account bob@example.com' }), context());
-    expect(turn.error).toBe('no account [email]');
+    expect(turn.error).toBe('no account [EMAIL_1]');
   });
 });
 
@@ -109,6 +109,6 @@ test('signals and attachments about one raw id meet under the same stored id', (
     's',
   );
   expect(signal.target.id).toBe(attachment.key);
-  expect(signal.comment).toBe('said [email]');
+  expect(signal.comment).toBe('said [EMAIL_1]');
   expect(JSON.stringify([attachment, signal])).not.toContain('4111');
 });

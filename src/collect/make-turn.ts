@@ -7,15 +7,19 @@
 import { type Assembled, assemble } from './assemble.ts';
 import { bounded } from './bound.ts';
 import { chatMessages } from './chat-form.ts';
-import type { Exchange } from './exchange.ts';
+import { type Exchange, exchangeBytes } from './exchange.ts';
 import { fitAttachment, fitSignal, fitTurn } from './fit.ts';
 import { hashedId, readableId } from './person.ts';
 import { createRecent } from './recent.ts';
-import { redact } from './redact/redact.ts';
+import type { KnownMessages } from './redact/known-messages.ts';
+import { Dropped, type Numbers } from './redact/placeholder.ts';
+import { openRedaction, type Redaction } from './redact/redact.ts';
 import type { Counts } from './redact/redactor.ts';
+import { ordinaryRules, type Rules } from './redact/rules.ts';
 import type { Attachment, Signal } from './signal.ts';
 import type { Threader } from './thread.ts';
 import type { Choice, Turn } from './turn.ts';
+import { readUnderstood } from './turn-input.ts';
 import { isObject, isTooIntricate } from './untrusted.ts';
 
 export type Made = {
@@ -33,14 +37,21 @@ export type MakeContext = {
   readonly secret: string;
   readonly now: number;
   readonly newId: () => string;
+  /** What was redacted before; without it everything is looked at anew. */
+  readonly known?: KnownMessages;
+  /** What is personal for this agent, and what becomes of it. */
+  readonly rules?: Rules;
+  /** The numbers that values of a conversation have had so far. */
+  readonly numbersOf?: (trajectory: string) => Numbers;
   /** Replaced in tests. */
-  readonly redact?: typeof redact;
+  readonly redaction?: typeof openRedaction;
 };
 
 export function makeTurn(exchange: Exchange, context: MakeContext): Made {
   const { secret } = context;
   const readable = !isTooIntricate(exchange.requestBody, ...exchange.responseChunks);
-  const { assembled, unfit } = fitTurn(readable ? assemble(exchange) : assembleUnread(exchange));
+  const read = exchange.isUnderstood ? readUnderstood : assemble;
+  const { assembled, unfit } = fitTurn(readable ? read(exchange) : assembleUnread(exchange));
   const user = exchange.user === null ? null : hashedId(exchange.user, secret);
   const explicit = exchange.trajectory === null ? null : readableId(exchange.trajectory, secret);
   const { trajectory, threadKey } =
@@ -64,8 +75,10 @@ export function makeTurn(exchange: Exchange, context: MakeContext): Made {
   try {
     const sized = boundContent(assembled, exchange);
     const original = withSafeIds(sized.content.request, secret);
-    return redacted(sized.content, original, place, unfit + sized.replaced, context.redact ?? redact);
+    return redacted(sized.content, original, place, unfit + sized.replaced, context);
   } catch (error) {
+    if (error instanceof Dropped)
+      return dropped(assembled, place, unfit, `it holds ${error.kind}, and the agent's policy for that is to drop it`);
     // The cause is our own error, but its text could quote content.
     const reason = `redaction failed (${error instanceof Error ? error.name : 'unknown'})`;
     return dropped(assembled, place, unfit, reason);
@@ -89,7 +102,8 @@ function assembleUnread(exchange: Exchange): Assembled {
 }
 
 function boundContent(assembled: Assembled, exchange: Exchange): { content: Assembled; replaced: number } {
-  const raw = exchange.responseChunks.reduce((sum, chunk) => sum + chunk.length, 0);
+  const whole = exchangeBytes(exchange);
+  const raw = exchange.isUnderstood ? whole : whole - exchange.requestBody.length;
   const request = bounded(assembled.request, MAX_REQUEST, exchange.requestBody.length);
   const share = Math.floor(MAX_ANSWER / Math.max(1, assembled.choices.length));
   const messages = assembled.choices.map(({ message }) => bounded(message, share, raw));
@@ -111,22 +125,27 @@ function redacted(
   original: Turn['request'],
   place: Place,
   unfit: number,
-  clean: typeof redact,
+  { known, rules = ordinaryRules, numbersOf, redaction: open = openRedaction }: MakeContext,
 ): Made {
-  const counts: Counts = {};
-  const texts = [original, ...assembled.choices.map((choice) => choice.message)];
-  const [request, ...messages] = clean(texts, counts) as [Turn['request'], ...Choice['message'][]]; // one limit for all
+  const numbers = numbersOf?.(place.trajectory) ?? new Map();
+  const redaction = open({ rules, numbers });
+  const read = known?.redactRequest(original, redaction) ?? redaction.clean(original);
+  const said = redaction.clean(assembled.choices.map((choice) => choice.message));
+  const clean = <T>(value: T): T => redaction.spread(redaction.clean(value));
+  const request = redaction.spread(read);
+  const messages = redaction.spread(said);
+  const { counts } = redaction;
   const spelled = Object.keys(counts).length > 0;
   const hasTokens =
     assembled.promptTokenIds !== undefined || assembled.choices.some((choice) => hasExactTokens(choice));
   const choices = assembled.choices.map((choice, i): Choice => {
     const message = messages[i] as Choice['message'];
-    const finishReason = choice.finishReason === null ? null : label(choice.finishReason, counts);
+    const finishReason = choice.finishReason === null ? null : label(choice.finishReason, redaction);
     return spelled || !hasExactTokens(choice)
       ? { index: choice.index, message, finishReason }
       : { ...choice, message, finishReason };
   });
-  const { assigned, promptTokenIds } = assembled;
+  const { clientKey, assigned, promptTokenIds } = assembled;
   // Field by field, and the rare ones last: spreading two objects of this size took a tenth of the recorder's time.
   const turn: { -readonly [K in keyof Turn]: Turn[K] } = {
     id: assembled.id,
@@ -140,11 +159,11 @@ function redacted(
     firstTokenMs: assembled.firstTokenMs,
     latencyMs: assembled.latencyMs,
     upstream: assembled.upstream,
-    release: label(assembled.release, counts),
-    model: label(assembled.model, counts),
+    release: label(assembled.release, redaction),
+    model: label(assembled.model, redaction),
     status: assembled.status,
     httpStatus: assembled.httpStatus,
-    error: assembled.error === null ? null : shortened(assembled.error, clean(assembled.error, counts)),
+    error: assembled.error === null ? null : shortened(assembled.error, clean(assembled.error)),
     attempts: assembled.attempts,
     stream: assembled.stream,
     request,
@@ -152,11 +171,12 @@ function redacted(
     promptTokens: assembled.promptTokens,
     completionTokens: assembled.completionTokens,
     reasoningTokens: assembled.reasoningTokens,
-    usage: clean(assembled.usage, counts),
+    usage: clean(assembled.usage),
     threadKey: place.threadKey,
     redactions: counts,
   };
-  if (assigned !== undefined) turn.assigned = label(assigned, counts);
+  if (clientKey !== undefined) turn.clientKey = clientKey;
+  if (assigned !== undefined) turn.assigned = label(assigned, redaction);
   if (!spelled && promptTokenIds !== undefined) turn.promptTokenIds = promptTokenIds;
   return { turn, tokensDropped: spelled && hasTokens, contentDropped: false, unfit };
 }
@@ -166,10 +186,10 @@ const MAX_LABEL = 256;
 const ordinary = createRecent<true>(200);
 
 /** A name that a caller or an upstream chose (model, release, reason for an end), fit to be indexed and shown in lists. */
-function label(name: string, counts: Counts): string {
+function label(name: string, redaction: Redaction): string {
   if (ordinary.get(name)) return name;
   if (name.length > MAX_LABEL) return '[too long]';
-  const safe = redact(name, counts);
+  const safe = redaction.clean(name);
   if (safe === name) ordinary.set(name, true);
   return safe.length > MAX_LABEL ? '[too long]' : safe;
 }
@@ -210,8 +230,8 @@ function withoutContent(assembled: Assembled, place: Place, reason: string): Tur
   return {
     ...rest,
     ...place,
-    release: label(assembled.release, {}),
-    ...(assigned === undefined ? null : { assigned: label(assigned, {}) }),
+    release: label(assembled.release, openRedaction()),
+    ...(assigned === undefined ? null : { assigned: label(assigned, openRedaction()) }),
     request: {},
     choices: [],
     usage: null,
@@ -222,19 +242,27 @@ function withoutContent(assembled: Assembled, place: Place, reason: string): Tur
 }
 
 /** A signal fit to write. Its identity stays the same for the same sender, so repeats still replace each other. */
-export function makeSignal(signal: Signal, secret: string): { signal: Signal; counts: Counts } {
-  const counts: Counts = {};
+export function makeSignal(
+  signal: Signal,
+  secret: string,
+  { rules = ordinaryRules, numbersOf }: Pick<MakeContext, 'rules' | 'numbersOf'> = {},
+): { signal: Signal; counts: Counts } {
+  const id = readableId(signal.target.id, secret);
+  const redaction = openRedaction({ rules, numbers: numbersOf?.(id) ?? new Map() });
+  const [name, unit, comment, correction] = redaction.spread(
+    redaction.clean([signal.name, signal.unit, signal.comment, signal.correction] as const),
+  );
   const clean = {
     ...fitSignal(signal),
     identity: hashedId(signal.identity, secret), // it names the user,
-    target: { ...signal.target, id: readableId(signal.target.id, secret) },
-    name: redact(signal.name, counts),
-    unit: redact(signal.unit, counts),
+    target: { ...signal.target, id },
+    name,
+    unit,
     user: signal.user === null ? null : hashedId(signal.user, secret),
-    comment: redact(signal.comment, counts),
-    correction: redact(signal.correction, counts),
+    comment,
+    correction,
   };
-  return { signal: clean, counts };
+  return { signal: clean, counts: redaction.counts };
 }
 
 export function makeAttachment(attachment: Attachment, secret: string): Attachment {

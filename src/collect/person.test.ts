@@ -19,8 +19,15 @@ test('a trajectory or business key stays readable unless it is personal data or 
   expect(readableId('x'.repeat(MAX_ID + 1), 's')).not.toBe(readableId('x'.repeat(MAX_ID + 2), 's'));
 });
 
-test('whoever looks for a user may type the id that the agent sends, or the hash that a list showed', () => {
+test('whoever looks for a user types the id that the agent sends, or says that it is the hash that a list showed', () => {
   const hashed = hashedId('u-17', 's');
   expect(typedUser('u-17', 's')).toBe(hashed);
-  expect(typedUser(hashed, 's')).toBe(hashed);
+  expect(typedUser(hashed, 's', true)).toBe(hashed);
+  expect(() => typedUser('u-17', 's', true)).toThrow(/not a hash/);
+});
+
+test('who calls themselves by somebody’s hash is somebody else', () => {
+  const hashed = hashedId('u-17', 's');
+  expect(typedUser(hashed, 's')).toBe(hashedId(hashed, 's'));
+  expect(typedUser(hashed, 's')).not.toBe(hashed);
 });

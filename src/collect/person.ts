@@ -7,6 +7,7 @@
  * Trajectories and business keys stay readable unless they are themselves personal data, or too long for a key.
  */
 import { createHmac } from 'node:crypto';
+import { RequestError } from '../errors.ts';
 import { hasPersonalData } from './redact/redact.ts';
 
 export const MAX_ID = 256;
@@ -21,6 +22,15 @@ export const hashedId = (raw: string, secret: string): string =>
 export const readableId = (raw: string, secret: string): string =>
   raw.length <= MAX_ID && !hasPersonalData(raw) ? raw : hashedId(raw, secret);
 
-/** A user as somebody who looks for one types it: the id the agent sends, or the hash that a list showed. */
-export const typedUser = (typed: string, secret: string): string =>
-  hashForm.test(typed) ? typed : hashedId(typed, secret);
+/** Whether it looks like a hash. So may an id: anybody can call themselves what a list shows for somebody else. */
+export const isHashForm = (typed: string): boolean => hashForm.test(typed);
+
+/**
+ * A user as somebody who looks for one types it: the id the agent sends, whatever it looks like. `hashed` says that it is the hash
+ * that a list showed; guessed from its form, one person could give and withdraw another's consent.
+ */
+export function typedUser(typed: string, secret: string, hashed = false): string {
+  if (!hashed) return hashedId(typed, secret);
+  if (isHashForm(typed)) return typed;
+  throw new RequestError(400, 'invalid_request', 'user: not a hash such as a list shows, which is u_ and 27 letters.');
+}

@@ -151,6 +151,17 @@ describe('the pump', () => {
     expect(again.keys()).toEqual(['new']);
   });
 
+  test('what is in the sink leaves the disk after a while, also where nothing follows it', async () => {
+    journal = await openJournal({ folder });
+    const sink = new MemorySink();
+    await begin(sink, { leaveAfterMs: 20 });
+    await append('e0');
+    while (journal.segments().length > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await append('e1');
+    await pump?.settled(60_000);
+    expect(sink.keys()).toEqual(['e0', 'e1']);
+  });
+
   test('without its cursor it delivers again what is still there, from the oldest segment', async () => {
     journal = await openJournal({ folder });
     const sink = new MemorySink();

@@ -26,6 +26,8 @@ export type PumpOptions = {
   /** Entries are gathered this long for one batch: a statement costs nearly the same for one as for fifty. */
   readonly gatherMs?: number;
   readonly cursorEveryMs?: number;
+  /** What is in the sink leaves the disk after about this long, however little follows it. */
+  readonly leaveAfterMs?: number;
   /** First and longest wait before trying the sink again. */
   readonly backoffMs?: readonly [number, number];
   /** How long a write may be silent before its connection is given up, at first and at most. */
@@ -72,6 +74,7 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
   const { journal } = options;
   const gatherMs = options.gatherMs ?? 100;
   const cursorEveryMs = options.cursorEveryMs ?? 1000;
+  const leaveAfterMs = options.leaveAfterMs ?? 300_000;
   const backoffMs = options.backoffMs ?? [100, 5000];
   const problem = options.onProblem ?? (() => {});
   const stopping = new AbortController();
@@ -103,6 +106,7 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
   let cursorFails = false;
   let removeFails = false;
   let caughtUpAt = Date.now();
+  let endedAt = Date.now();
   let wake: () => void = () => {};
 
   /** What cannot even be put aside is counted: nothing behind it may wait for it. */
@@ -168,6 +172,10 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
       const batch = await unread.next();
       if (batch === null) {
         caughtUpAt = Date.now();
+        if (Date.now() - endedAt >= leaveAfterMs) {
+          endedAt = Date.now();
+          await journal.endSegment();
+        }
         await save(false);
         if (unread.isEmpty() && !stopping.signal.aborted) await idle();
         continue;

@@ -7,6 +7,7 @@
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { encodeLine, readLine } from '../store/line.ts';
+import { signLine } from '../store/signed-line.ts';
 import { type Exchange, exchangeBytes, unpackExchanges } from './exchange.ts';
 import { type Appended, type Journal, openJournal } from './journal.ts';
 import { scanRecords } from './journal-record.ts';
@@ -22,7 +23,9 @@ import {
   type WorkerCounts,
   type WorkerData,
 } from './recorder.ts';
+import { openAgentRules } from './redact/agent-rules.ts';
 import { openSegment } from './segments.ts';
+import { createSentMessages } from './sent-messages.ts';
 import { makeSibling, type SiblingOf } from './sibling.ts';
 import type { JournalEntry } from './signal.ts';
 import type { OpenSink, Sink } from './sink.ts';
@@ -61,6 +64,7 @@ const post = (message: FromWorker) => port.postMessage(message);
 const loadSink = () => (options.sinkModule === null ? import('../store/sink.ts') : import(options.sinkModule));
 // One that cannot be loaded is tried again, and said, when it is opened.
 await loadSink().catch(() => {});
+const agentRules = await openAgentRules(options.pii, options.secret);
 warmUp();
 post({ kind: 'loaded' });
 const told = await new Promise<ToWorker>((resolve) => port.once('message', resolve));
@@ -102,6 +106,7 @@ let tokensDropped = 0;
 let contentDropped = 0;
 let unfit = 0;
 
+const sentMessages = createSentMessages(options.secret);
 const inbox: Exchange[] = [];
 let working = false;
 const yielding = createYielding();
@@ -169,13 +174,18 @@ function take(exchange: Exchange): void {
   const bytes = exchangeBytes(exchange);
   let payload: string;
   let point: ThreadPoint | null;
+  let naming: ReturnType<typeof sentMessages.naming>;
   try {
-    const made = makeTurn(exchange, { threader, secret: options.secret, now: Date.now(), newId: uuidv7 });
+    const made = makeTurn(exchange, {
+      ...{ threader, secret: options.secret, now: Date.now(), newId: uuidv7 },
+      ...agentRules.of(exchange.agent),
+    });
     for (const [kind, n] of Object.entries(made.turn.redactions)) redactions[kind] = (redactions[kind] ?? 0) + n;
     if (made.tokensDropped) tokensDropped++;
     if (made.contentDropped) contentDropped++;
     unfit += made.unfit;
-    payload = encodeLine(entryOf(made.turn, exchange.sibling));
+    naming = sentMessages.naming(made.turn, performance.now());
+    payload = signLine(encodeLine(entryOf(made.turn, exchange.sibling), naming), exchange.clientKey);
     point = exchange.sibling === undefined ? pointOf(made.turn) : null; // no conversation goes on from a sibling
   } catch (error) {
     // No content in the message: it has not been redacted.
@@ -183,7 +193,11 @@ function take(exchange: Exchange): void {
     finish(bytes, 'broken', null);
     return;
   }
-  void append(payload).then((result) => finish(bytes, dropReason(result), point));
+  void append(payload).then((result) => {
+    const reason = dropReason(result);
+    if (reason === null) naming.acknowledged();
+    finish(bytes, reason, point);
+  });
 }
 
 function entryOf(turn: Turn, of: SiblingOf | undefined): JournalEntry {
@@ -216,14 +230,15 @@ async function signal(raw: SignalEntry): Promise<'journalled' | 'full' | 'failed
   let entry: JournalEntry;
   try {
     if (raw.kind === 'signal') {
-      const made = makeSignal(raw.signal, options.secret);
+      const made = makeSignal(raw.signal, options.secret, agentRules.of(raw.signal.agent));
       for (const [kind, n] of Object.entries(made.counts)) redactions[kind] = (redactions[kind] ?? 0) + n;
       entry = { kind: 'signal', signal: made.signal };
     } else entry = { kind: 'attachment', attachment: makeAttachment(raw.attachment, options.secret) };
   } catch {
     return 'failed';
   }
-  const result = await append(encodeLine(entry));
+  const by = raw.kind === 'signal' ? raw.signal.key : raw.attachment.by;
+  const result = await append(signLine(encodeLine(entry), by));
   if (result.kind === 'journalled') journalled++;
   reportSoon();
   return result.kind;

@@ -94,8 +94,8 @@ describe('the recorder', () => {
     const [entry] = await stored(home);
     if (entry?.kind !== 'turn') throw new Error('no turn');
     expect(entry.turn.id).toBe(given.id);
-    expect(entry.turn.request.messages).toEqual([{ role: 'user', content: 'I am [email]' }]);
-    expect(entry.turn.choices[0]?.message.content).toBe('Hello [email]');
+    expect(entry.turn.request.messages).toEqual([{ role: 'user', content: 'I am [EMAIL_1]' }]);
+    expect(entry.turn.choices[0]?.message.content).toBe('Hello [EMAIL_1]');
     expect(entry.turn.user).toMatch(/^u_[\w-]{27}$/);
     expect(entry.turn.redactions).toEqual({ email: 2 });
     expect(recorder.stats()).toMatchObject({
@@ -134,6 +134,52 @@ describe('the recorder', () => {
     },
   );
 
+  test('takes what a door has read itself', async () => {
+    const recorder = await start();
+    const { requestBody: _, responseChunks: __, responseTruncated: ___, requestedModel: ____, ...facts } = exchange();
+    const message = { role: 'assistant', content: 'Hi' };
+    const content = {
+      model: 'qwen3',
+      request: { messages: [{ role: 'user', content: 'I am bob@example.com' }] },
+      choices: [{ index: 0, message, finishReason: 'stop' }],
+      ...{ promptTokens: 9, completionTokens: 1, reasoningTokens: null, usage: null },
+    };
+    expect(recorder.record({ ...facts, content })).toBe(true);
+    await recorder.drain(60_000);
+    const [entry] = await stored(home);
+    expect(entry).toMatchObject({
+      turn: {
+        id: facts.id,
+        request: { messages: [{ content: 'I am [EMAIL_1]' }] },
+        choices: [{ message }],
+        promptTokens: 9,
+      },
+    });
+  });
+
+  test('journals of a growing conversation what is new, also over a restart, and delivers it whole', async () => {
+    await writeFile(join(home, 'down'), '');
+    const said: object[] = [];
+    let recorder = await start();
+    for (let n = 0; n < 20; n++) {
+      if (n === 10) {
+        await recorder.close();
+        recorder = await start();
+      }
+      said.push({ role: 'user', content: `Question ${n}: ${'word '.repeat(400)}` });
+      const answer = `Answer ${n}: ${'word '.repeat(400)}`;
+      recorder.record(chat(said, answer, { trajectory: 't' }));
+      said.push({ role: 'assistant', content: answer });
+      await until(() => recorder.stats().journalled === (n % 10) + 1);
+    }
+    // 40 messages of 2 kB, half of them once more after the restart; all of them each time would be 800 kB.
+    expect(recorder.stats().journalBytes).toBeLessThan(200_000);
+    await rm(join(home, 'down'));
+    await recorder.drain(60_000);
+    const requests = (await stored(home)).map((entry) => entry.kind === 'turn' && entry.turn.request.messages);
+    expect(requests).toEqual(Array.from({ length: 20 }, (_, n) => said.slice(0, 2 * n + 1)));
+  });
+
   test('acknowledges a signal once it is journalled, with comment and user made safe', async () => {
     const recorder = await start();
     const signal = feedback({ comment: 'call me at eve@example.com', user: 'eve@example.com' });
@@ -141,7 +187,7 @@ describe('the recorder', () => {
     await recorder.drain(60_000);
     const [entry] = await stored(home);
     if (entry?.kind !== 'signal') throw new Error('no signal');
-    expect(entry.signal.comment).toBe('call me at [email]');
+    expect(entry.signal.comment).toBe('call me at [EMAIL_1]');
     expect(entry.signal.user).toMatch(/^u_/);
   });
 

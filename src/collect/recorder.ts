@@ -10,7 +10,9 @@
 import { type Exchange, exchangeBytes, packExchanges } from './exchange.ts';
 import { createKnownThreads } from './known-threads.ts';
 import { keepThread, type LostReason } from './recorder-thread.ts';
+import type { PiiOfAgents } from './redact/settings.ts';
 import type { JournalEntry } from './signal.ts';
+import { exchangeOf, type TurnInput } from './turn-input.ts';
 
 export type SignalEntry = Extract<JournalEntry, { kind: 'signal' | 'attachment' }>;
 /** `failed`: the disk did not take it, or the worker died first. */
@@ -49,8 +51,8 @@ export type RecorderStats = {
 };
 
 export type Recorder = {
-  /** False: dropped, and counted. Returns at once. */
-  record(exchange: Exchange): boolean;
+  /** What any door has to record. False: dropped, and counted. Returns at once. */
+  record(input: TurnInput): boolean;
   /** Resolves after the entry is on disk, or with why it is not. */
   signal(entry: SignalEntry): Promise<Signalled>;
   stats(): RecorderStats;
@@ -65,6 +67,8 @@ export type RecorderOptions = {
   readonly databaseUrl: string | null;
   /** What user ids are hashed with (store/secret.ts). */
   readonly secret: string;
+  /** What is personal, by agent; without it the built-in recognizers alone. */
+  readonly pii?: PiiOfAgents;
   /** Most exchanges waiting for the worker, and most bytes of them. */
   readonly queueLength?: number;
   readonly queueBytes?: number;
@@ -85,6 +89,7 @@ export type WorkerData = {
   readonly home: string;
   readonly databaseUrl: string | null;
   readonly secret: string;
+  readonly pii: PiiOfAgents | null;
   readonly journalBytes: number | null;
   readonly segmentBytes: number | null;
   readonly sinkModule: string | null;
@@ -133,6 +138,7 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
     home: options.home,
     databaseUrl: options.databaseUrl,
     secret: options.secret,
+    pii: options.pii ?? null,
     journalBytes: options.journalBytes ?? null,
     segmentBytes: options.segmentBytes ?? null,
     sinkModule: options.sinkModule ?? null,
@@ -225,7 +231,8 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
   }
 
   return {
-    record(exchange) {
+    record(input) {
+      const exchange = exchangeOf(input);
       const bytes = exchangeBytes(exchange);
       if (closing) {
         drop('closed');

@@ -23,6 +23,7 @@
  * said, nor join two users' conversations. State is bounded; it only needs to outlive a user's pause.
  */
 import { hash } from 'node:crypto';
+import { type ToolCall, textOf, toolCallsOf } from './message.ts';
 import { createRecent } from './recent.ts';
 import type { Choice } from './turn.ts';
 import { isObject, parseUntrusted, withSortedKeys } from './untrusted.ts';
@@ -204,28 +205,15 @@ function digest(text: string): string {
 export function normalise(message: unknown): string {
   if (!isObject(message)) return JSON.stringify(message) ?? 'null';
   const role = message.role;
-  let text = contentText(message.content);
+  let text = textOf(message.content, ({ value }) => JSON.stringify(value)); // images and files count as they are
   if (role === 'assistant') text = withoutThinking(text);
   text = text.trim();
-  const calls = Array.isArray(message.tool_calls) ? message.tool_calls.map(normaliseCall) : [];
-  if (isObject(message.function_call)) calls.push(normaliseCall({ function: message.function_call }));
+  const calls = toolCallsOf(message).map(normaliseCall);
   const answered = message.tool_call_id ?? null;
   // Most messages are words alone: lengths say where they end, so they need no quoting.
   return calls.length === 0 && answered === null && typeof role === 'string'
     ? `${role.length}:${role}${text.length}:${text}`
     : JSON.stringify([role, text, calls, answered]);
-}
-
-function contentText(content: unknown): string {
-  if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) return content === null || content === undefined ? '' : JSON.stringify(content);
-  let text = '';
-  for (const part of content) {
-    if (typeof part === 'string') text += part;
-    else if (isObject(part) && typeof part.text === 'string') text += part.text;
-    else text += JSON.stringify(part); // images and files count as they are
-  }
-  return text;
 }
 
 function withoutThinking(text: string): string {
@@ -235,10 +223,8 @@ function withoutThinking(text: string): string {
   return end < 0 ? text : start.slice(end + '</think>'.length);
 }
 
-function normaliseCall(call: unknown): unknown {
-  if (!isObject(call)) return call;
-  const made = isObject(call.function) ? call.function : isObject(call.custom) ? call.custom : {};
-  const given = made.arguments ?? made.input ?? '';
+function normaliseCall({ id, name, arguments: said }: ToolCall): unknown {
+  const given = said ?? '';
   const parsed = typeof given === 'string' ? parseUntrusted(given) : given;
-  return [call.id ?? null, made.name ?? null, parsed === undefined ? given : withSortedKeys(parsed)];
+  return [id, name, parsed === undefined ? given : withSortedKeys(parsed)];
 }

@@ -3,8 +3,9 @@
  * shortened unless `full`. Everything recorded passes `plain` first (terminal.ts). Pure: the lines are returned.
  */
 import { cut, oneLine, plain, type Terminal, width, wrap } from '../terminal.ts';
+import { argumentsText } from './message.ts';
 import type { Signal } from './signal.ts';
-import type { Message, Step, Timeline } from './timeline.ts';
+import type { Shown, Step, Timeline } from './timeline.ts';
 import type { Trajectory } from './trajectory.ts';
 
 const labelColumns = 10;
@@ -104,16 +105,19 @@ function siblingLines({ sibling, messages }: Step['siblings'][number], options: 
   ];
 }
 
-function messageLines(message: Message, options: PrintOptions, dress?: (line: string) => string): string[] {
+function messageLines(message: Shown, options: PrintOptions, dress?: (line: string) => string): string[] {
   const { paint, full } = options;
   const out: string[] = [];
+  const role = message.role || 'unknown';
   if (message.reasoning !== '') append(out, block('thinking', message.reasoning, options, paint.dim));
-  if (message.role === 'tool' || message.role === 'function')
+  if (role === 'tool' || role === 'function')
     append(out, block('result', `${message.toolName ?? message.toolCallId ?? 'tool'} → ${message.text}`, options));
-  else if (message.text !== '') append(out, block(message.role, message.text, options, dress));
-  for (const call of message.toolCalls)
-    append(out, block('call', `${call.name}(${argumentText(call.arguments, full)})`, options, paint.yellow));
-  if (out.length === 0) append(out, block(message.role, '(empty)', options, paint.dim));
+  else if (message.text !== '') append(out, block(role, message.text, options, dress));
+  for (const call of message.toolCalls) {
+    const given = argumentText(argumentsText(call), full);
+    append(out, block('call', `${call.name || '(unnamed tool)'}(${given})`, options, paint.yellow));
+  }
+  if (out.length === 0) append(out, block(role, '(empty)', options, paint.dim));
   return out;
 }
 

@@ -5,19 +5,16 @@
  * of old messages shows as itself, not as everything once more. Pure; recorded bodies are untrusted and only read.
  */
 import { chatMessages } from './chat-form.ts';
+import { argumentsText, type Message, readMessage } from './message.ts';
 import type { Sibling } from './sibling.ts';
 import type { Signal } from './signal.ts';
 import type { Choice, Turn } from './turn.ts';
+import { listOf } from './untrusted.ts';
 
-export type ToolCall = { readonly id: string | null; readonly name: string; readonly arguments: string };
-
-export type Message = {
-  readonly role: string;
+/** A message with its words in one text. */
+export type Shown = Message & {
   readonly text: string;
-  readonly reasoning: string;
-  readonly toolCalls: readonly ToolCall[];
-  /** For a tool's result: the call it answers, and the tool's name where that call was seen. */
-  readonly toolCallId: string | null;
+  /** For a tool's result: the tool's name, where the call was seen. */
   readonly toolName: string | null;
 };
 
@@ -26,13 +23,13 @@ export type Step = {
   /** Milliseconds after the start of the first turn. */
   readonly offsetMs: number;
   /** What the caller added since the turn before, in order. */
-  readonly news: readonly Message[];
+  readonly news: readonly Shown[];
   /** Messages of the turn before that this request no longer has. */
   readonly dropped: number;
-  readonly answers: readonly { readonly choice: Choice; readonly message: Message }[];
+  readonly answers: readonly { readonly choice: Choice; readonly message: Shown }[];
   readonly signals: readonly Signal[];
   /** Other answers to the same prompt, which nobody was shown. */
-  readonly siblings: readonly { readonly sibling: Sibling; readonly messages: readonly Message[] }[];
+  readonly siblings: readonly { readonly sibling: Sibling; readonly messages: readonly Shown[] }[];
 };
 
 export type Timeline = {
@@ -41,71 +38,43 @@ export type Timeline = {
   readonly signals: readonly Signal[];
 };
 
-type Plain = Readonly<Record<string, unknown>>;
-const objectOf = (value: unknown): Plain =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Plain) : {};
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-const stringOf = (value: unknown): string =>
-  typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value);
-
-/** Text of a content field: a string, or parts of which what is not text is named. */
-function contentText(content: unknown): string {
-  if (!Array.isArray(content)) return stringOf(content);
-  return content
-    .map((part) => {
-      const { type, text, refusal } = objectOf(part);
-      if (typeof text === 'string') return text;
-      if (typeof refusal === 'string') return refusal;
-      return typeof part === 'string' ? part : `[${typeof type === 'string' ? type : 'part'}]`;
-    })
-    .join('\n');
-}
-
-function readMessage(value: unknown, toolNames: ReadonlyMap<string, string> = new Map()): Message {
-  const message = objectOf(value);
-  const toolCalls = listOf(message.tool_calls).map((item): ToolCall => {
-    const call = objectOf(item);
-    const body = objectOf(call.function ?? call.custom);
-    return {
-      id: typeof call.id === 'string' ? call.id : null,
-      name: stringOf(body.name) || '(unnamed tool)',
-      arguments: stringOf(body.arguments ?? body.input),
-    };
-  });
-  const legacy = objectOf(message.function_call);
-  if (typeof legacy.name === 'string')
-    toolCalls.push({ id: null, name: legacy.name, arguments: stringOf(legacy.arguments) });
-  const toolCallId = typeof message.tool_call_id === 'string' ? message.tool_call_id : null;
-  const text = contentText(message.content);
+/** Parts that are no words are named; what has no name is shown as it is. */
+function shown(value: unknown, toolNames: ReadonlyMap<string, string> = new Map()): Shown {
+  const message = readMessage(value);
+  const said = message.parts
+    .filter(({ type }) => type !== 'refusal')
+    .map(({ type, text, value: part }) => text ?? (type === '' ? JSON.stringify(part) : `[${type}]`));
   return {
-    role: stringOf(message.role) || 'unknown',
-    text: text === '' && typeof message.refusal === 'string' ? message.refusal : text,
-    reasoning: contentText(message.reasoning_content ?? message.reasoning ?? message.thinking),
-    toolCalls,
-    toolCallId,
-    toolName: toolNames.get(toolCallId ?? '') ?? (typeof message.name === 'string' ? message.name : null),
+    ...message,
+    text: [said.join('\n'), message.refusal].filter((text) => text !== '').join('\n'),
+    toolName: toolNames.get(message.toolCallId ?? '') ?? message.name,
   };
 }
 
-/** What a request says, whichever endpoint it went to. Learns the names of tools as their calls pass. */
-function requestMessages(turn: Turn, toolNames: Map<string, string>): Message[] {
+/** Learns the names of tools as their calls pass. */
+function learn(toolNames: Map<string, string>, { toolCalls }: Message): void {
+  for (const { id, name } of toolCalls) if (id !== null && name !== null) toolNames.set(id, name);
+}
+
+/** What a request says, whichever endpoint it went to. */
+function requestMessages(turn: Turn, toolNames: Map<string, string>): Shown[] {
   if (turn.endpoint !== 'completions' && turn.endpoint !== 'embeddings')
     return listOf(chatMessages(turn)).map((value) => {
-      const message = readMessage(value, toolNames);
-      for (const call of message.toolCalls) if (call.id !== null) toolNames.set(call.id, call.name);
+      const message = shown(value, toolNames);
+      learn(toolNames, message);
       return message;
     });
   const [role, given] =
     turn.endpoint === 'completions' ? ['prompt', turn.request.prompt] : ['input', turn.request.input];
   const texts = Array.isArray(given) && given.every((item) => typeof item === 'string') ? given : [given];
-  return texts.map((content) => readMessage({ role, content: stringOf(content) }));
+  return texts.map((text) => shown({ role, content: typeof text === 'string' ? text : text && JSON.stringify(text) }));
 }
 
 /** What a message says. Reasoning is not part of it: clients leave it out when they send an answer back. */
-const saying = ({ role, text, toolCalls, toolCallId }: Message): string =>
-  JSON.stringify([role, text, toolCalls.map((call) => [call.id, call.name, call.arguments]), toolCallId]);
+const saying = ({ role, text, toolCalls, toolCallId }: Shown): string =>
+  JSON.stringify([role, text, toolCalls.map((call) => [call.id, call.name, argumentsText(call)]), toolCallId]);
 
-const countOf = (messages: readonly Message[]): Map<string, number> => {
+const countOf = (messages: readonly Shown[]): Map<string, number> => {
   const counts = new Map<string, number>();
   for (const message of messages) counts.set(saying(message), (counts.get(saying(message)) ?? 0) + 1);
   return counts;
@@ -123,7 +92,7 @@ export function timelineOf(
   const seen = new Map<string, number>();
   let askedBefore = new Map<string, number>();
   for (const turn of turns) {
-    const answers = turn.choices.map((choice) => ({ choice, message: readMessage(choice.message) }));
+    const answers = turn.choices.map((choice) => ({ choice, message: shown(choice.message) }));
     const asked = requestMessages(turn, toolNames);
     const counts = countOf(asked);
     const left = new Map(seen);
@@ -143,13 +112,12 @@ export function timelineOf(
       signals: signals.filter(({ target }) => target.kind === 'turn' && target.id === turn.id),
       siblings: (siblings.get(turn.id) ?? []).map((sibling) => ({
         sibling,
-        messages: sibling.choices.map(({ message }) => readMessage(message)),
+        messages: sibling.choices.map(({ message }) => shown(message)),
       })),
     });
     for (const [key, count] of countOf([...asked, ...answers.map(({ message }) => message)]))
       seen.set(key, Math.max(count, seen.get(key) ?? 0));
-    for (const { message } of answers)
-      for (const call of message.toolCalls) if (call.id !== null) toolNames.set(call.id, call.name);
+    for (const { message } of answers) learn(toolNames, message);
     askedBefore = counts;
   }
   const ids = new Set(turns.map(({ id }) => id));

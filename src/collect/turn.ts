@@ -5,7 +5,8 @@
 import type { Origin } from './trajectory.ts';
 
 /** What became of the call. `disconnected`: the caller went away; `truncated`: the upstream's stream broke off. */
-export type TurnStatus = 'ok' | 'error' | 'disconnected' | 'truncated';
+export const statuses = ['ok', 'error', 'disconnected', 'truncated'] as const;
+export type TurnStatus = (typeof statuses)[number];
 
 /** The wire format: OpenAI's four, and Anthropic's `messages`. */
 export const endpoints = ['chat', 'completions', 'embeddings', 'responses', 'messages'] as const;
@@ -29,6 +30,8 @@ export type Turn = {
   readonly agent: string;
   readonly user: string | null;
   readonly origin: Origin;
+  /** Id of the client key it came with. */
+  readonly clientKey?: string;
   /** Business keys the agent attached, e.g. `order:1234`; outcomes may refer to them. */
   readonly keys: readonly string[];
   readonly endpoint: Endpoint;

@@ -4,7 +4,8 @@
  * the journal's list, never by comparing numbers.
  */
 
-import { type Line, readLine } from '../store/line.ts';
+import type { Line } from '../store/line.ts';
+import { readSignedLine } from '../store/signed-line.ts';
 import type { Position } from './cursor.ts';
 import type { Journal } from './journal.ts';
 import { type Scan, scanRecords } from './journal-record.ts';
@@ -44,7 +45,7 @@ export type Unread = {
   forget(): void;
 };
 
-type Waiting = { payload: Buffer; start: Position; end: Position; at: number };
+type Waiting = { line: Line; start: Position; end: Position; at: number };
 
 const READ_BYTES = 4 * 1024 * 1024;
 
@@ -105,7 +106,7 @@ export function createUnread(options: UnreadOptions): Unread {
       const item = window[i] as Waiting;
       // A batch ends with its segment, so that a position is always in one.
       if (lines.length > 0 && item.start.segment !== end.segment) break;
-      lines.push(readLine(item.payload));
+      lines.push(item.line);
       bytes += item.end.offset - item.start.offset;
       end = item.end;
     }
@@ -148,7 +149,7 @@ export function createUnread(options: UnreadOptions): Unread {
     }
     for (const { start, end, payload } of scan.records) {
       try {
-        lines.push(readLine(payload));
+        lines.push(readSignedLine(payload));
       } catch {
         options.onDamage({ segment, offset: offset + start, bytes: end - start });
       }
@@ -168,7 +169,8 @@ export function createUnread(options: UnreadOptions): Unread {
 
   return {
     offer(payload, start, end) {
-      window.push({ payload, start, end, at: Date.now() });
+      // Read as it comes, while the batch before is being written, and not when the next one is put together.
+      window.push({ line: readSignedLine(payload), start, end, at: Date.now() });
       held += end.offset - start.offset;
       while (held > windowBytes && head < window.length) evict(window[head] as Waiting);
       compact();

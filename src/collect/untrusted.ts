@@ -15,6 +15,9 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** A value as a list; anything else is an empty one. */
+export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
 /** Keys in one order, so that {a, b} and {b, a} are the same value. */
 export function withSortedKeys(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withSortedKeys);
@@ -46,6 +49,12 @@ const FEW_BYTES = 512 * 1024;
 /** Nobody outside can choose names that fall on each other's slots. */
 const seed = randomInt(2 ** 31) | 1;
 
+/** All of the hash's bits count: some seeds leave those in the middle nearly alone. */
+function slotOf(hash: number): number {
+  const mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  return (Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35) >>> 16) % NAME_SLOTS;
+}
+
 /**
  * Whether parsing these bytes of JSON would take seconds: millions of values, however small, or names by the hundred
  * thousand. Looks at each byte once and parses nothing. JSON inside a string has its quotation marks escaped, so its
@@ -62,7 +71,7 @@ export function isTooIntricate(...bodies: readonly Uint8Array[]): boolean {
     for (let i = 0; i < body.length; i++) {
       const byte = body[i] as number;
       if (byte === 0x22) {
-        closed = (hash >>> 8) % NAME_SLOTS;
+        closed = slotOf(hash);
         hash = 0;
         continue;
       }

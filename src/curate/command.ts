@@ -1,19 +1,26 @@
 /** `pawl curate run` and `pawl datasets list|show|diff|export`: choosing what to learn from, seeing what was left out and why. */
+
 import { Command, Option } from 'commander';
+import { settledPii } from '../collect/redact/settings.ts';
 import { clock } from '../collect/timeline-print.ts';
 import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
 import { NotFoundError } from '../errors.ts';
+import { openJudge } from '../score/ask-open.ts';
+import { lendEngine, openRewardModels } from '../score/reward-models.ts';
 import { scoreWindow } from '../score/run.ts';
 import { listDatasets, readDataset } from '../store/datasets.ts';
 import type { Store } from '../store/postgres.ts';
-import { type Column, sayProgress, type Terminal, table } from '../terminal.ts';
-import type { Dataset, DatasetDraft } from './dataset.ts';
+import { type Column, plain, sayProgress, type Terminal, table } from '../terminal.ts';
+import { datasetFacts } from './check.ts';
+import { type Dataset, type DatasetDraft, goneSentence } from './dataset.ts';
 import { contentsOf, type DatasetDiff, diffDatasets } from './diff.ts';
 import { type ExportFormat, exportFormats } from './export.ts';
-import { exportLines, exportToFile } from './export-run.ts';
-import { datasetFile, readLines } from './files.ts';
+import { exportLines, exportToFile, refuseInternal } from './export-run.ts';
+import { readLines } from './files.ts';
 import type { FunnelStep } from './funnel.ts';
+import { type Condition, conditionsOf, unready } from './prerequisites.ts';
+import { releaseShift } from './release-shift.ts';
 import { curateWindow, previewWindow } from './run.ts';
 
 const funnelColumns: readonly Column[] = [
@@ -53,7 +60,9 @@ export function datasetLines(
   terminal: Pick<Terminal, 'columns' | 'paint'>,
 ): string[] {
   const types = Object.entries(dataset.taskTypes).map(([type, rows]) => `${type} ${count(rows)}`);
-  const settings = Object.entries(dataset.settings).map(([name, value]) => `${name} ${value}`);
+  const settings = Object.entries(dataset.settings).flatMap(([name, value]) =>
+    value === undefined ? [] : `${name} ${value}`,
+  );
   const { pairs } = dataset;
   const made = dataset.id === undefined ? 'not made' : `made ${clock(new Date(dataset.createdAt))}`;
   return [
@@ -66,6 +75,9 @@ export function datasetLines(
           ...table(funnelColumns, funnelRows(pairs.funnel), terminal),
         ]),
     ...(types.length > 0 ? [`Task types: ${types.join(', ')}`] : []),
+    ...(dataset.internal
+      ? [terminal.paint.yellow('Internal: it holds what is confidential, and does not leave.')]
+      : []),
     terminal.paint.dim(`From ${clock(new Date(dataset.since))} to ${clock(new Date(dataset.until))}`),
     terminal.paint.dim(`Settings: ${settings.join(', ')}, seed ${dataset.seed}; reward spec ${dataset.spec}`),
     terminal.paint.dim(`SHA-256 ${dataset.hash}`),
@@ -90,24 +102,29 @@ const run = withConfigOption(new Command('run'))
   .option('--json', 'the dataset as one JSON object')
   .addHelpText('after', '\nExample:\n  pawl curate run --since 7d')
   .action((options: RunOptions) =>
-    withHome(options, 'existing', async ({ store, config, terminal }) => {
+    withHome(options, 'existing', async ({ store, artifacts, config, terminal }) => {
       const now = new Date();
-      const { name: agent, reward: spec, curate: settings } = agentOf(config, options.agent);
+      const whose = agentOf(config, options.agent);
+      const { name: agent, reward: spec, curate: settings } = whose;
       const { since = parseMoment('7d'), until = now, seed } = options;
       const progress = sayProgress();
       const window = { agent, spec, since, until, now };
       await scoreWindow(store, {
         ...window,
         origin: settings.on,
+        services: {
+          judge: openJudge(store, whose),
+          rewardModels: openRewardModels({ store, artifacts }, lendEngine(config.engine)),
+        },
         onProgress: ({ trajectories }) => progress(() => `Scoring: ${trajectories} conversations so far …`),
       });
       const select = {
-        ...{ ...window, settings, seed, refuseEmpty: true },
+        ...{ ...window, settings, seed, refuseEmpty: true, pii: settledPii(whose.pii) },
         onProgress: (looked: number) => progress(() => `Choosing: ${looked} conversations looked at so far …`),
       };
       const dataset = options.dryRun
-        ? await previewWindow(store, config.home, select)
-        : await curateWindow(store, config.home, select);
+        ? await previewWindow(store, artifacts, select)
+        : await curateWindow(store, artifacts, select);
       if (options.json) {
         terminal.write(JSON.stringify(dataset));
         return;
@@ -118,10 +135,82 @@ const run = withConfigOption(new Command('run'))
     }),
   );
 
+export const checkLines = (
+  id: string,
+  conditions: readonly Condition[],
+  terminal: Pick<Terminal, 'columns' | 'paint'>,
+): string[] => [
+  `Dataset ${id}:`,
+  ...conditions.flatMap(({ name, met, found, needed, way }) => [
+    `${met ? terminal.paint.green('✓') : terminal.paint.red('✗')} ${name.padEnd(9)} ${found}; needed: ${needed}`,
+    ...(way === '' ? [] : [`    → ${way}`]),
+  ]),
+];
+
+type CheckOptions = CommonOptions & { readonly agent?: string; readonly dataset?: string };
+
+const check = withConfigOption(new Command('check'))
+  .description('Say of a dataset what must hold before it is trained on: each condition, its number, and what to do.')
+  .option('--agent <name>', 'whose (default: the first of the settings)')
+  .option('--dataset <id>', 'which (default: the newest of the agent)')
+  .option('--json', 'as one JSON object')
+  .addHelpText(
+    'after',
+    '\nEnds with 1 if a condition does not hold that the agent’s train.without does not name.\n\nExample:\n  pawl curate check --dataset support-desk-v3',
+  )
+  .action((options: CheckOptions) =>
+    withHome(options, 'existing', async ({ store, artifacts, config, terminal }) => {
+      const named = options.dataset === undefined ? null : await needDataset(store, options.dataset);
+      const agent = agentOf(config, options.agent ?? named?.agent);
+      const dataset = named ?? (await readDataset(store, { agent: agent.name }));
+      if (dataset === null)
+        throw new NotFoundError(`There is no dataset of ${agent.name} yet. \`pawl curate run\` makes one.`);
+      const conditions = conditionsOf(
+        await datasetFacts(store, artifacts, dataset, agent.curate),
+        agent.curate.require,
+      );
+      const why = unready(dataset.id, conditions, agent.train.without);
+      if (options.json)
+        terminal.write(
+          JSON.stringify({ dataset: dataset.id, ready: why === null, without: agent.train.without, conditions }),
+        );
+      else for (const line of checkLines(dataset.id, conditions, terminal)) terminal.write(line);
+      if (why !== null) process.exitCode = 1;
+    }),
+  );
+
+type ReleaseOptions = CommonOptions & { readonly agent?: string; readonly by: string; readonly reason?: string };
+
+const release = withConfigOption(new Command('release'))
+  .description('Let what came until now with a key be learned from, although its scores of a kind of task jumped.')
+  .argument('<key>', 'id of the client key, as `pawl curate check` names it')
+  .argument('<type>', 'task type')
+  .option('--agent <name>', 'whose (default: the first of the settings)')
+  .option('--by <name>', 'who looked at it; stands in the audit log', 'command line')
+  .option('--reason <text>', 'why; stands in the audit log')
+  .option('--json', 'as one JSON object')
+  .addHelpText(
+    'after',
+    '\nExample:\n  pawl curate release 0190a6c2-7a1e-7c3d-9f41-2b7d5e6f8a90 refund --reason "a new form"',
+  )
+  .action((key: string, taskType: string, { agent: named, by, reason, ...options }: ReleaseOptions) =>
+    withHome(options, 'existing', async ({ store, config, terminal }) => {
+      const of = { agent: agentOf(config, named).name, key, taskType };
+      await releaseShift(store, of, { actor: by, reason: reason ?? null, at: new Date() });
+      terminal.write(
+        options.json
+          ? JSON.stringify({ ...of, released: true })
+          : `What came until now with key ${plain(key)} about ${plain(taskType)} may be learned from.`,
+      );
+    }),
+  );
+
 export const curateCommand = (): Command =>
   new Command('curate')
     .description('Choose what to learn from.')
     .addCommand(run)
+    .addCommand(check)
+    .addCommand(release)
     .addHelpText('after', '\nExample:\n  pawl curate run --since 7d');
 
 const listColumns: readonly Column[] = [
@@ -152,8 +241,8 @@ const list = withConfigOption(new Command('list'))
         terminal.write('There is no dataset yet. `pawl curate run` makes one.');
         return;
       }
-      const rows = datasets.map(({ id, createdAt, funnel, rows: kept, pairs, spec, hash }) => [
-        id,
+      const rows = datasets.map(({ id, createdAt, funnel, rows: kept, pairs, spec, hash, gone }) => [
+        gone === null ? id : `${id} (gone)`,
         clock(new Date(createdAt)),
         count(funnel[0]?.entered ?? 0),
         count(kept),
@@ -176,14 +265,18 @@ const show = withConfigOption(new Command('show'))
   .argument('<id>', 'id of the dataset, such as support-desk-v3')
   .option('--json', 'everything as one JSON object')
   .action((id: string, options: CommonOptions) =>
-    withHome(options, 'existing', async ({ store, config, terminal }) => {
+    withHome(options, 'existing', async ({ store, terminal }) => {
       const dataset = await needDataset(store, id);
       if (options.json) {
         terminal.write(JSON.stringify(dataset, null, 2));
         return;
       }
       for (const line of datasetLines(dataset, terminal)) terminal.write(line);
-      terminal.write(terminal.paint.dim(datasetFile(config.home, dataset.id)));
+      terminal.write(
+        dataset.gone === null
+          ? terminal.paint.dim(dataset.artifact ?? 'A file in the home of the Pawl that made it.')
+          : terminal.paint.yellow(goneSentence(dataset.id, dataset.gone)),
+      );
     }),
   );
 
@@ -239,16 +332,21 @@ const diff = withConfigOption(new Command('diff'))
   .option('--json', 'everything as one JSON object')
   .addHelpText('after', '\nExample:\n  pawl datasets diff support-desk-v1 support-desk-v2')
   .action((first: string, second: string, options: CommonOptions) =>
-    withHome(options, 'existing', async ({ store, config, terminal }) => {
+    withHome(options, 'existing', async ({ store, artifacts, terminal }) => {
       const [a, b] = [await needDataset(store, first), await needDataset(store, second)];
-      const inA = await contentsOf(readLines(config.home, a));
-      const found = diffDatasets(a, b, inA, await contentsOf(readLines(config.home, b)));
+      const inA = await contentsOf(readLines(artifacts, a));
+      const found = diffDatasets(a, b, inA, await contentsOf(readLines(artifacts, b)));
       if (options.json) terminal.write(JSON.stringify(found));
       else for (const line of diffLines(found, terminal)) terminal.write(line);
     }),
   );
 
-type ExportOptions = CommonOptions & { readonly format: ExportFormat; readonly out: string; readonly force?: boolean };
+type ExportOptions = CommonOptions & {
+  readonly format: ExportFormat;
+  readonly out: string;
+  readonly force?: boolean;
+  readonly internal?: boolean;
+};
 
 const exportTo = withConfigOption(new Command('export'))
   .description('Write a dataset in the format of another trainer, without what users have withdrawn since.')
@@ -258,18 +356,24 @@ const exportTo = withConfigOption(new Command('export'))
       .choices(exportFormats)
       .makeOptionMandatory(),
   )
-  .requiredOption('--out <file>', 'JSONL file to write; it appears whole or not at all')
+  .requiredOption(
+    '--out <file>',
+    'file to write, JSONL, or Parquet if its name ends in .parquet; it appears whole or not at all',
+  )
   .option('--force', 'write over a file that is there')
+  .option('--internal', 'also a dataset that holds what is confidential; it stays inside your deployment')
   .option('--json', 'what was written and left out as one JSON object')
   .addHelpText('after', '\nExample:\n  pawl datasets export support-desk-v3 --format trl-sft --out sft.jsonl')
   .action((id: string, options: ExportOptions) =>
-    withHome(options, 'existing', async ({ store, config, terminal, onInterrupt }) => {
+    withHome(options, 'existing', async ({ store, artifacts, terminal, onInterrupt }) => {
       const dataset = await needDataset(store, id);
+      refuseInternal(dataset, options.internal);
       const { format, out, force = false } = options;
       const stop = new AbortController();
       onInterrupt(async () => stop.abort(new Error(`Stopped; ${out} was not written.`)));
       const progress = sayProgress();
-      const { rows, left, thoughtsLost } = await exportToFile(exportLines(store, config.home, dataset, format), out, {
+      const { rows, left, thoughtsLost } = await exportToFile(exportLines(store, artifacts, dataset, format), out, {
+        format,
         force,
         signal: stop.signal,
         onRow: (written) => progress(() => `${written} lines so far …`),

@@ -3,6 +3,7 @@
  * made; whoever trains reads it through here. Fails closed: a conversation or a correction that is no longer there is left out,
  * and a pair goes with either of its sides.
  */
+import type { Artifacts } from '../artifacts/artifacts.ts';
 import { readStandingsIn } from '../store/consents.ts';
 import { readCorrectors } from '../store/corrections.ts';
 import type { Store } from '../store/postgres.ts';
@@ -13,8 +14,8 @@ import type { PairSide } from './pair.ts';
 
 export async function* consentedLines(
   store: Store,
-  home: string,
-  dataset: Pick<Dataset, 'id' | 'agent' | 'hash' | 'settings'>,
+  artifacts: Artifacts,
+  dataset: Pick<Dataset, 'id' | 'agent' | 'hash' | 'artifact' | 'settings' | 'gone'>,
 ): AsyncGenerator<Line> {
   const { on } = dataset.settings;
   const standings = await readStandingsIn(store, dataset.id);
@@ -24,7 +25,7 @@ export async function* consentedLines(
     const by = (await readCorrectors(store, dataset.agent, [from.identity])).get(from.signal);
     return by !== undefined && lapsed(by, on) === null;
   };
-  for await (const line of readLines(home, dataset)) {
+  for await (const line of readLines(artifacts, dataset)) {
     if (line.kind === 'row' ? stands(line.row.day, line.row.trajectory) : await bothStand(line.pair)) yield line;
   }
 

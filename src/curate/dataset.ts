@@ -1,41 +1,13 @@
 /**
  * The record of curating: an immutable, numbered selection of conversations to learn from, and of pairs of answers of which
- * one is better, with the reasons for all that was left out. Rows and pairs lie in a file beside the database (files.ts);
- * `hash` is that file's SHA-256. Which conversations are in it, as a row or as a side of a pair, is in the table
+ * one is better, with the reasons for all that was left out. Rows and pairs lie in a file beside the database (files.ts), an
+ * artifact; `hash` is that file's SHA-256. Which conversations are in it, as a row or as a side of a pair, is in the table
  * dataset_rows, both ways, because whoever must be forgotten has to be found.
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { funnelStep } from './funnel.ts';
-
-const share = z.number().min(0).max(1);
-
-export const settings = z.strictObject({
-  on: z
-    .enum(['production', 'simulation'])
-    .default('production')
-    .describe('Learn from what users did, or from what was simulated. Never both at once.'),
-  minScore: share.default(0.7).describe('Total score that a conversation must reach.'),
-  minMeasured: share
-    .default(0.5)
-    .describe(
-      'Share of the reward’s weights that must have been measured: a score from one part in five proves little.',
-    ),
-  maxLatencySeconds: z
-    .number()
-    .positive()
-    .default(30)
-    .meta({ unit: 'seconds', description: 'What the slowest answer of a conversation may have taken.' }),
-  maxUserShare: z.number().gt(0).max(1).default(0.05).describe('Share of the rows that may come from one user.'),
-  minGap: z
-    .number()
-    .gt(0)
-    .max(1)
-    .default(0.2)
-    .describe('How much better the better answer of a pair must be: in votes, or under the reward.'),
-});
-export type Settings = Readonly<z.output<typeof settings>>;
-export type SettingsInput = z.input<typeof settings>;
+import { keptSettings } from './settings.ts';
 
 /** Agents give files their names. */
 export const agentName = z
@@ -52,7 +24,7 @@ export const dataset = z.strictObject({
   since: z.number(),
   until: z.number(),
   spec: z.string(),
-  settings,
+  settings: keptSettings,
   seed: z.int(),
   funnel: z.array(funnelStep),
   /** Counted in pieces of evidence: a correction, an answer that users voted on, an answer that was explored. */
@@ -65,13 +37,26 @@ export const dataset = z.strictObject({
   /** Rows by task type; those whose agent did not say are under `unknown`. */
   taskTypes: z.record(z.string(), z.int().positive()),
   rows: z.int().nonnegative(),
+  /** Holds what is confidential: it does not leave the deployment, and no model trained on it does. */
+  internal: z.boolean(),
   hash: z.string().regex(/^[0-9a-f]{64}$/),
+  /** Reference of the artifact that the file is; null: a file in the home of the Pawl that made it, or not kept at all. */
+  artifact: z.string().nullable(),
   key: z.string(),
+  /** Since when and why there is nothing to read in it any more; null: it is there. */
+  gone: z
+    .strictObject({
+      at: z.number(),
+      because: z.string(),
+      /** The same without the rows that had to go. */
+      replacedBy: z.string().nullable(),
+    })
+    .nullable(),
 });
 export type Dataset = Readonly<z.infer<typeof dataset>>;
 
 /** All but what the store gives it: its number. */
-export type DatasetDraft = Omit<Dataset, 'id' | 'version'>;
+export type DatasetDraft = Omit<Dataset, 'id' | 'version' | 'gone'>;
 
 export const datasetId = (agent: string, version: number): string => `${agent}-v${version}`;
 
@@ -85,3 +70,6 @@ export const datasetKey = (
     .update(JSON.stringify([spec, entries, seed, funnel, pairs, hash]))
     .digest('hex');
 };
+
+export const goneSentence = (id: string, { because, replacedBy }: NonNullable<Dataset['gone']>): string =>
+  `Dataset ${id} is gone: ${because}.${replacedBy === null ? '' : ` ${replacedBy} is the same without what had to go.`}`;

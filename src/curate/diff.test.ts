@@ -4,6 +4,7 @@ import { diffLines } from './command.ts';
 import type { Dataset } from './dataset.ts';
 import { contentsOf, diffDatasets } from './diff.ts';
 import type { Line } from './files.ts';
+import { settings, settingsKept } from './settings.ts';
 
 const dataset = (id: string, fields: Partial<Dataset> = {}): Dataset => ({
   id,
@@ -13,21 +14,17 @@ const dataset = (id: string, fields: Partial<Dataset> = {}): Dataset => ({
   since: 0,
   until: 1000,
   spec: 's',
-  settings: {
-    on: 'production',
-    minScore: 0.7,
-    minMeasured: 0.5,
-    maxLatencySeconds: 30,
-    maxUserShare: 0.05,
-    minGap: 0.2,
-  },
+  settings: settingsKept(settings.parse({})),
   seed: 0,
   funnel: [{ gate: 'origin', entered: 3, passed: 2, left: {} }],
   pairs: { rows: 0, sources: {}, funnel: [] },
   taskTypes: {},
   rows: 2,
+  internal: false,
   hash: '',
+  artifact: null,
   key: '',
+  gone: null,
   ...fields,
 });
 const row = (trajectory: string, taskType: string | null, score = 1): Line => ({

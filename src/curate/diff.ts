@@ -82,7 +82,7 @@ type Value = string | number | null;
 
 /** All that was asked for, as against what came of it. */
 const asked = ({ settings, seed, spec, agent, since, until }: Dataset): Record<string, Value> => ({
-  ...settings,
+  ...(settings as Record<string, Value>),
   agent,
   'reward spec': spec,
   seed,

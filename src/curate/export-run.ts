@@ -1,14 +1,16 @@
 /** Exports a dataset: reads what may still be learned from, writes the lines, and counts what was left out and why. */
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { ConfigError } from '../errors.ts';
+import type { Artifacts } from '../artifacts/artifacts.ts';
+import { ConfigError, ConflictError } from '../errors.ts';
 import type { Store } from '../store/postgres.ts';
 import { consentedLines } from './consented.ts';
 import type { Dataset } from './dataset.ts';
 import { examplesOf, pairOf } from './examples.ts';
 import { type ExportFormat, exported } from './export.ts';
+import type { Sink } from './parquet.ts';
 
 export type ExportCounts = {
   readonly rows: number;
@@ -18,10 +20,18 @@ export type ExportCounts = {
   readonly thoughtsLost: number;
 };
 
+/** What is confidential leaves only if somebody says that it does not leave the deployment. */
+export function refuseInternal({ id, internal }: Pick<Dataset, 'id' | 'internal'>, staysInside = false): void {
+  if (internal && !staysInside)
+    throw new ConflictError(
+      `Dataset ${id} is internal: it holds what curate.confidential names. If the file stays inside your deployment, say --internal (internal=true by HTTP).`,
+    );
+}
+
 /** Every line of the format, and at the end what was counted. */
 export async function* exportLines(
   store: Store,
-  home: string,
+  artifacts: Artifacts,
   dataset: Dataset,
   format: ExportFormat,
 ): AsyncGenerator<string, ExportCounts> {
@@ -34,7 +44,7 @@ export async function* exportLines(
   let expected = (kinds.row ? dataset.rows : 0) + (kinds.pair ? dataset.pairs.rows : 0);
   let rows = 0;
   let thoughtsLost = 0;
-  for await (const found of consentedLines(store, home, dataset)) {
+  for await (const found of consentedLines(store, artifacts, dataset)) {
     if (!kinds[found.kind]) continue;
     expected--;
     const items =
@@ -68,15 +78,36 @@ export async function* exportLines(
 
 const writtenAtOnce = 64 * 1024; // characters
 
-/** Into a file that is there whole or not at all. */
+function jsonlSink(file: FileHandle): Sink {
+  let waiting = '';
+  const flush = async () => {
+    await file.appendFile(waiting);
+    waiting = '';
+  };
+  return {
+    async add(line) {
+      waiting += `${line}\n`;
+      if (waiting.length >= writtenAtOnce) await flush();
+    },
+    end: flush,
+  };
+}
+
+/** Into a file that is there whole or not at all: Parquet where its name ends so, else a line each. */
 export async function exportToFile(
   lines: AsyncGenerator<string, ExportCounts>,
   out: string,
   {
+    format,
     force,
     signal,
     onRow,
-  }: { readonly force: boolean; readonly signal?: AbortSignal; readonly onRow?: (rows: number) => void },
+  }: {
+    readonly format: ExportFormat;
+    readonly force: boolean;
+    readonly signal?: AbortSignal;
+    readonly onRow?: (rows: number) => void;
+  },
 ): Promise<ExportCounts> {
   const path = resolve(out);
   if (!existsSync(dirname(path)))
@@ -86,20 +117,18 @@ export async function exportToFile(
   const aside = join(dirname(path), `.${basename(path)}.${randomBytes(4).toString('hex')}`);
   const file = await open(aside, 'wx', 0o600);
   try {
-    let rows = 0;
-    let waiting = '';
-    for (;;) {
+    const sink = path.endsWith('.parquet')
+      ? (await import('./parquet.ts')).parquetSink(aside, format)
+      : jsonlSink(file);
+    for (let rows = 0; ; ) {
       signal?.throwIfAborted();
       const next = await lines.next();
       if (!next.done) {
-        waiting += `${next.value}\n`;
+        await sink.add(next.value);
         onRow?.(++rows);
+        continue;
       }
-      if (next.done || waiting.length >= writtenAtOnce) {
-        await file.appendFile(waiting);
-        waiting = '';
-      }
-      if (!next.done) continue;
+      await sink.end();
       await file.sync();
       await file.close();
       await rename(aside, path);

@@ -118,19 +118,27 @@ describe('the file of an export', () => {
 
   test('is there whole or not at all, and is not written over unless told to', async () => {
     const out = join(folder, 'out.jsonl');
-    await expect(exportToFile(lines(true), out, { force: false })).rejects.toThrow('the disk is gone');
+    await expect(exportToFile(lines(true), out, { format: 'trl-sft', force: false })).rejects.toThrow(
+      'the disk is gone',
+    );
     const stopped = AbortSignal.abort(new Error('stopped'));
-    await expect(exportToFile(lines(), out, { force: false, signal: stopped })).rejects.toThrow('stopped');
+    await expect(exportToFile(lines(), out, { format: 'trl-sft', force: false, signal: stopped })).rejects.toThrow(
+      'stopped',
+    );
     expect(readdirSync(folder)).toEqual([]);
-    expect(await exportToFile(lines(), out, { force: false })).toEqual(counts);
+    expect(await exportToFile(lines(), out, { format: 'trl-sft', force: false })).toEqual(counts);
     expect(readFileSync(out, 'utf8')).toBe('{"a":1}\n{"a":2}\n');
     expect(statSync(out).mode & 0o077).toBe(0);
     writeFileSync(out, 'mine');
-    await expect(exportToFile(lines(), out, { force: false })).rejects.toThrow(/exists already.*--force/);
+    await expect(exportToFile(lines(), out, { format: 'trl-sft', force: false })).rejects.toThrow(
+      /exists already.*--force/,
+    );
     expect(readFileSync(out, 'utf8')).toBe('mine');
-    await exportToFile(lines(), out, { force: true });
+    await exportToFile(lines(), out, { format: 'trl-sft', force: true });
     expect(readFileSync(out, 'utf8')).toContain('"a":2');
-    await expect(exportToFile(lines(), join(folder, 'none', 'x'), { force: false })).rejects.toThrow(/no folder/);
+    await expect(exportToFile(lines(), join(folder, 'none', 'x'), { format: 'trl-sft', force: false })).rejects.toThrow(
+      /no folder/,
+    );
     expect(existsSync(join(folder, 'none'))).toBe(false);
   });
 });

@@ -1,26 +1,28 @@
 /**
- * A dataset on disk: `<home>/datasets/<id>.jsonl`, a row per line, then `{"pair": …}` per line, readable by its owner only. A file is
- * written aside, flushed, and renamed into place, so that a name always means whole content; reading checks the hash
- * first, so that nobody trains on a file somebody has touched.
+ * A dataset as a file: a row per line, then `{"pair": …}` per line, readable by its owner only. It is drafted in the home and
+ * kept as an artifact; reading checks the hash first, so that nobody trains on a file somebody has touched.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { z } from 'zod';
-import { isAlive, syncFolder } from '../durable.ts';
-import type { Dataset } from './dataset.ts';
+import type { Artifacts } from '../artifacts/artifacts.ts';
+import { isAlive } from '../durable.ts';
+import { ConflictError } from '../errors.ts';
+import { type Dataset, goneSentence } from './dataset.ts';
 import { type PairRow, pair as pairSchema } from './pair.ts';
 import { type Row, row as rowSchema } from './row.ts';
 
 const folderOf = (home: string): string => join(home, 'datasets');
-export const datasetFile = (home: string, id: string): string => join(folderOf(home), `${id}.jsonl`);
+/** Where a dataset lies that was made before there were artifacts, below the home. */
+const olderFile = (id: string): string => join('datasets', `${id}.jsonl`);
 
 const flushAt = 1024 * 1024;
 const staleMs = 24 * 60 * 60 * 1000;
 
-/** A file under a name of its own that nobody reads, until it is renamed or dropped. */
+/** A file under a name of its own that nobody reads, until it is kept or dropped. */
 export type Draft = {
   /** Writes a line; returns where it begins and its length in bytes. */
   add(line: string): Promise<{ readonly start: number; readonly length: number }>;
@@ -28,8 +30,8 @@ export type Draft = {
   read(at: { readonly start: number; readonly length: number }): Promise<string>;
   /** SHA-256 of all that was added. */
   hash(): string;
-  /** Flushed to the disk and renamed; the name is then whole or was never there. */
-  publish(path: string): Promise<void>;
+  /** Its path, all of it written; nothing is added any more. */
+  finish(): Promise<string>;
   drop(): Promise<void>;
 };
 
@@ -76,12 +78,10 @@ export async function openDraft(home: string): Promise<Draft> {
       return bytes.toString();
     },
     hash: () => digest.copy().digest('hex'),
-    async publish(to) {
+    async finish() {
       await flush();
-      await file.sync();
       await close();
-      await rename(path, to);
-      await syncFolder(folder);
+      return path;
     },
     async drop() {
       await close();
@@ -95,9 +95,12 @@ async function writeAll(file: FileHandle, bytes: Buffer, position: number): Prom
     at += (await file.write(bytes, at, bytes.length - at, position + at)).bytesWritten;
 }
 
+/** What processes that were killed in the middle of making a dataset have left in a home. */
+export const dropStaleDatasets = (home: string): Promise<void> => dropStale(folderOf(home));
+
 /** Drafts of processes that were killed. Younger ones may still be written. */
 async function dropStale(folder: string): Promise<void> {
-  for (const name of await readdir(folder)) {
+  for (const name of await readdir(folder).catch(() => [])) {
     if (!name.startsWith('.draft-')) continue;
     const path = join(folder, name);
     const found = await stat(path).catch(() => null);
@@ -115,17 +118,43 @@ const line = z.union([
   z.strictObject({ pair: pairSchema }).transform(({ pair }): Line => ({ kind: 'pair', pair })),
 ]);
 
+/** Keeps a draft as the dataset's artifact: its own, so that it can be removed without regard to another with the same rows. */
+export const keepDraft = async (
+  artifacts: Artifacts,
+  { agent, key }: Pick<Dataset, 'agent' | 'key'>,
+  draft: Draft,
+): Promise<string> =>
+  artifacts.add({ kind: 'dataset', of: `${agent} ${key}` }, await draft.finish(), { as: 'dataset.jsonl', move: true });
+
+/** Of a dataset that is an artifact by now, or no more, the file from before goes from every home sooner or later. */
+export const removeOlderFile = async (artifacts: Artifacts, id: string): Promise<void> =>
+  rm(await artifacts.file(olderFile(id)), { force: true });
+
+/** The ids of the datasets whose files from before there were artifacts are in this home. */
+export async function datasetsIn(home: string): Promise<string[]> {
+  const names = await readdir(folderOf(home)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  return names.filter((name) => name.endsWith('.jsonl')).map((name) => name.slice(0, -'.jsonl'.length));
+}
+
 /** All of it, in order, after the whole file has been checked against the dataset's hash. */
-export async function* readLines(home: string, dataset: Pick<Dataset, 'id' | 'hash'>): AsyncGenerator<Line> {
-  const path = datasetFile(home, dataset.id);
+export async function* readLines(
+  artifacts: Artifacts,
+  dataset: Pick<Dataset, 'id' | 'hash' | 'artifact' | 'gone'>,
+): AsyncGenerator<Line> {
+  if (dataset.gone !== null) throw new ConflictError(goneSentence(dataset.id, dataset.gone));
+  const path = await artifacts.file(dataset.artifact ?? olderFile(dataset.id));
   const digest = createHash('sha256');
   try {
     for await (const chunk of createReadStream(path)) digest.update(chunk as Buffer);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    throw new Error(`Dataset ${dataset.id} is not at ${path}. Put the file back from a backup, or curate again.`, {
-      cause: error,
-    });
+    throw new Error(
+      `Dataset ${dataset.id} is not at ${path}, and it was made before datasets were artifacts. Put the file back from a backup or from the home it was made in, or curate again.`,
+      { cause: error },
+    );
   }
   const hash = digest.digest('hex');
   if (hash !== dataset.hash)

@@ -1,6 +1,6 @@
 import validator from 'validator';
 import { describe, expect, test } from 'vitest';
-import { redact, redactors } from '../collect/redact/redact.ts';
+import { redact } from '../collect/redact/redact.ts';
 import { examplesOf } from './examples.ts';
 import { fill } from './fill.ts';
 import type { Row, RowMessage } from './row.ts';
@@ -15,23 +15,25 @@ const row = (trajectory: string, messages: RowMessage[]): Row => ({
   threads: [{ messages, tools: [], answers: [{ turn: 't', at: messages.length - 1, score: null, release: 'r' }] }],
 });
 const conversation: RowMessage[] = [
-  { role: 'user', content: 'I am [email], card [card], key [secret].' },
-  call('{"email":"[email]"}'),
-  { role: 'tool', tool_call_id: 'c1', content: '{"users":{"[email]":1,"[email] 2":2},"card":"[card]"}' },
-  { role: 'assistant', content: 'Found [email].' },
+  { role: 'user', content: 'I am [EMAIL_1], card [CARD_1], key [SECRET_1].' },
+  call('{"email":"[EMAIL_1]"}'),
+  { role: 'tool', tool_call_id: 'c1', content: '{"users":{"[EMAIL_1]":1,"[EMAIL_2]":2},"card":"[CARD_1]"}' },
+  { role: 'assistant', content: 'Found [EMAIL_1].' },
 ];
 const textOf = (messages: readonly RowMessage[]) => JSON.stringify(messages);
 const filled = (trajectory: string, seed = 1) => examplesOf(row(trajectory, conversation), seed)[0]!.messages;
 
 describe('filling masks', () => {
   test('puts a value of the same kind in place of each: redacting again gives the masks back', () => {
-    for (const kind of redactors.map(({ name }) => name)) {
-      const text = `One [${kind}] here.`;
-      const value = fill(text, 1, 'a');
-      expect([kind, value.includes(`[${kind}]`)]).toEqual([kind, false]);
-      expect(redact(value, {})).toBe(text);
+    for (const kind of ['EMAIL', 'CARD', 'SECRET', 'PHONE', 'IP', 'MAC', 'IBAN', 'US_SSN', 'UK_NINO']) {
+      for (let seed = 0; seed < 50; seed++) {
+        const text = `One [${kind}_1] here.`;
+        const value = fill(text, seed, 'a');
+        expect([kind, value.includes(`[${kind}`)]).toEqual([kind, false]);
+        expect([value, redact(value, {})]).toEqual([value, text]);
+      }
     }
-    expect(textOf(filled('a'))).not.toMatch(/\[(email|card|secret)\]/);
+    expect(textOf(filled('a'))).not.toMatch(/\[(EMAIL|CARD|SECRET)/);
     expect(redact(filled('a'), {})).toEqual(conversation);
   });
 
@@ -44,6 +46,18 @@ describe('filling masks', () => {
     expect(users[0]).toBe(email);
     expect(new Set(users).size).toBe(2);
     expect(JSON.parse(found!.content!).card).toBe(/card ([\d ]+),/.exec(said!.content!)![1]);
+  });
+
+  test('rows from before placeholders had numbers are filled as they were', () => {
+    const older = '{"[email]":1,"[email] 2":2,"to":"[email]"}';
+    const { to, ...users } = JSON.parse(fill(older, 1, 'a'));
+    expect(Object.keys(users)[0]).toBe(to);
+    expect(new Set(Object.keys(users)).size).toBe(2);
+    expect(fill('[email]', 1, 'a')).toBe(to);
+  });
+
+  test('a resident number stays a mask, since none can be invented that is nobody’s', () => {
+    expect(fill('[KR_RRN] and [TODO_1]', 1, 'a')).toBe('[KR_RRN] and [TODO_1]');
   });
 
   test('values are invented: addresses of example domains, Luhn-valid numbers of sandbox ranges', () => {

@@ -2,10 +2,15 @@ import { describe, expect, test } from 'vitest';
 import { converse, trajectory } from '../score/fixtures.ts';
 import type { Score } from '../score/score.ts';
 import { noon } from '../store/fixtures.ts';
-import { settings } from './dataset.ts';
+import { noWalls } from '../store/walls.ts';
 import { countFunnel } from './funnel.ts';
-import { gateNames, type Passed, type Seen, seenGates, setGates, userLimit, type Whole, wholeGates } from './gates.ts';
+import { gateNames, type PassedWhole, type Seen, seenGates, setGates, type Whole, wholeGates } from './gates.ts';
+import { patternOf } from './k-anonymity.ts';
+import { hashWord, signatureOf } from './minhash.ts';
+import { gate } from './own-gate.ts';
 import { makeRow } from './row.ts';
+import { type SettingsInput, settings } from './settings.ts';
+import { shareLimit } from './shares.ts';
 
 const set = settings.parse({});
 const turns = converse('Where is order 7?', [
@@ -24,7 +29,10 @@ const score: Score & { total: number } = {
   turns: [],
   at: noon,
 };
-const seen = (fields: Partial<Seen> = {}): Seen => ({ trajectory: trajectory(), standing: 'given', score, ...fields });
+const seen = (fields: Partial<Seen> = {}): Seen => ({
+  ...{ trajectory: trajectory(), standing: 'given', walls: noWalls, shifted: false, score },
+  ...fields,
+});
 const scored = (of: typeof turns, fields: Partial<Score> = {}) => ({
   ...score,
   turns: of.map(({ id }) => ({ turn: id, value: null, parts: {} })),
@@ -38,9 +46,10 @@ const whole = (of = turns, fields: Partial<Whole> = {}): Whole => ({
   ...fields,
 });
 /** The gate that stops it, and why; null when it passes all. */
-const stopped = (candidate: Whole, on: 'production' | 'simulation' = 'production') => {
-  for (const { name, reason } of [...seenGates, ...wholeGates]) {
-    const why = reason(candidate, { ...set, on });
+const stopped = (candidate: Whole, on: 'production' | 'simulation' = 'production', given: SettingsInput = {}) => {
+  const set = settings.parse({ ...given, on });
+  for (const { name, reason } of [...seenGates, ...wholeGates(set)]) {
+    const why = reason(candidate, set);
     if (why !== null) return `${name}: ${why}`;
   }
   return null;
@@ -62,6 +71,7 @@ describe('the gates', () => {
     ['an earlier withdrawal', { trajectory: trajectory({ consent: 'withdrawn' }) }, 'consent: withdrawn before'],
     ['a later withdrawal', { standing: 'withdrawn' }, 'consent: withdrawn since'],
     ['consent given anew after a withdrawal', { standing: 'later' }, 'consent: withdrawn since'],
+    ['a key whose scores jumped', { shifted: true }, 'shifts: held for a person: scores of its key jumped'],
     ['no score', { score: null }, 'score: not scored'],
     ['nothing measured', { score: { ...score, total: null, measured: 0 } }, 'score: nothing measured'],
     ['a score from little', { score: { ...score, measured: 0.49 } }, 'score: too little measured'],
@@ -98,6 +108,50 @@ describe('the gates', () => {
     expect(stopped(whole(hidden))).toBe('redaction: still holds email');
   });
 
+  test('stop what is on the other side of a wall, unless everybody agreed that it crosses', () => {
+    const from = (fields: Partial<Whole['walls']>) => whole(turns, { walls: { ...noWalls, ...fields } });
+    expect(stopped(from({ regions: ['eu'] }), 'production', { region: 'eu' })).toBeNull();
+    const region = 'region: of another region, without consent to transfer';
+    expect(stopped(from({ regions: ['eu'] }))).toBe(region);
+    expect(stopped(from({ regions: ['eu', 'us'] }), 'production', { region: 'eu' })).toBe(region);
+    expect(stopped(from({ regions: [null] }), 'production', { region: 'eu' })).toBe(region);
+    expect(stopped(from({ regions: ['us'], mayTransfer: true }), 'production', { region: 'eu' })).toBeNull();
+    const tenant = 'tenant: of another tenant, without consent to cross';
+    expect(stopped(from({ tenants: ['acme'], mayTransfer: true }))).toBe(tenant);
+    expect(stopped(from({ tenants: ['acme'], mayCrossTenants: true }))).toBeNull();
+  });
+
+  test('stop what is confidential, unless it is to be kept inside', () => {
+    const confidential = { phrases: ['Project Heron'], patterns: ['\\bcontract no\\. \\d+'] };
+    const of = (question: string) => whole(converse(question, [{ say: 'Yes.' }]));
+    const why = (question: string, keep?: 'inside') =>
+      stopped(of(question), 'production', { confidential: { ...confidential, ...(keep && { keep }) } });
+    expect(why('Is project HERON late?')).toBe('confidentiality: confidential');
+    expect(why('See Contract No. 17')).toBe('confidentiality: confidential');
+    expect(why('Herons are birds')).toBeNull();
+    expect(why('Is project HERON late?', 'inside')).toBeNull();
+  });
+
+  test('hold out whole users, more of them with a larger share, always the same', () => {
+    const held = (share: number) =>
+      Array.from({ length: 200 }, (_, i) => `user-${i}`).filter(
+        (user) =>
+          stopped(whole(turns.map((turn) => ({ ...turn, user }))), 'production', { holdOut: share }) ===
+          'held out: kept to measure on',
+      );
+    expect(held(0)).toEqual([]);
+    const [few, more] = [held(0.1), held(0.3)];
+    expect(few.length).toBeGreaterThan(5);
+    expect(more.length).toBeGreaterThan(few.length);
+    expect(few.every((user) => more.includes(user))).toBe(true);
+  });
+
+  test('gates of one’s own come after the others', () => {
+    const gates = [gate('polite', ({ score: total }) => (total < 2 ? 'too rude' : null))];
+    expect(stopped(whole(), 'production', { gates })).toBe('polite: too rude');
+    expect(gateNames(settings.parse({ gates })).slice(12, 15)).toEqual(['held out', 'polite', 'k-anonymity']);
+  });
+
   test('learning in simulation takes simulated traffic only, without consent', () => {
     const simulated = trajectory({ origin: 'simulation', consent: 'unknown', user: null });
     expect(stopped(whole(turns, { trajectory: simulated, standing: 'unknown' }), 'simulation')).toBeNull();
@@ -110,18 +164,16 @@ describe('the gates', () => {
 });
 
 describe('the gates over all', () => {
-  const [duplicates, userShare] = setGates;
-  const passed = (id: string, fields: Partial<Passed> = {}): Passed => ({
-    trajectory: id,
-    day: '2026-05-20',
-    users: [],
-    score: 1,
-    fingerprint: id,
+  const named = (name: string) => setGates.find((one) => one.name === name)!;
+  const [duplicates, userShare] = [named('duplicates'), named('user share')];
+  const passed = (id: string, fields: Partial<PassedWhole> = {}): PassedWhole => ({
+    ...{ trajectory: id, day: '2026-05-20', users: [], keys: [], tenants: [], taskType: null },
+    ...{ score: 1, fingerprint: id, question: patternOf(id), wording: signatureOf([hashWord(id)]) },
     ...fields,
   });
-  const kept = (gate: (typeof setGates)[number], all: Passed[], seed = 1) =>
-    gate
-      .select(all, { ...set, maxUserShare: 0.5 }, seed)
+  const kept = (of: (typeof setGates)[number], all: PassedWhole[], seed = 1, given: SettingsInput = {}) =>
+    of
+      .select(all, settings.parse({ maxUserShare: 0.5, ...given }), seed)
       .kept.map(({ trajectory: id }) => id)
       .sort();
 
@@ -131,20 +183,20 @@ describe('the gates over all', () => {
       passed('b', { fingerprint: 'x', score: 0.9 }),
       passed('c'),
     ];
-    expect(kept(duplicates!, all)).toEqual(['b', 'c']);
-    expect(kept(duplicates!, all.reverse())).toEqual(['b', 'c']);
+    expect(kept(duplicates, all)).toEqual(['b', 'c']);
+    expect(kept(duplicates, all.reverse())).toEqual(['b', 'c']);
   });
 
   test('among equals the seed draws, and order does not', () => {
     const all = Array.from({ length: 10 }, (_, i) => passed(`c${i}`, { fingerprint: 'same' }));
-    const drawn = Array.from({ length: 20 }, (_, seed) => kept(duplicates!, all, seed)[0]!);
-    expect(Array.from({ length: 20 }, (_, seed) => kept(duplicates!, [...all].reverse(), seed)[0]!)).toEqual(drawn);
+    const drawn = Array.from({ length: 20 }, (_, seed) => kept(duplicates, all, seed)[0]!);
+    expect(Array.from({ length: 20 }, (_, seed) => kept(duplicates, [...all].reverse(), seed)[0]!)).toEqual(drawn);
     expect(new Set(drawn).size).toBeGreaterThan(1);
   });
 
   test('the same conversations recorded again under other ids are drawn alike', () => {
     const drawn = (run: string, seed: number) =>
-      userShare!
+      userShare
         .select(
           Array.from({ length: 10 }, (_, i) =>
             passed(`${run}-${i}`, { users: [i < 8 ? 'ann' : 'bob'], fingerprint: `f${i}` }),
@@ -160,24 +212,52 @@ describe('the gates over all', () => {
 
   test('allow one user as many rows as are the given share of what is kept', () => {
     // ann has 8, three others 1 each: with 3 of ann’s there are 6 rows, and 3 is half of them. 4 of 7 would be more.
-    expect(userLimit([8, 1, 1, 1], 0.5)).toBe(3);
-    expect(userLimit([8, 1, 1, 1], 1)).toBe(8);
-    expect(userLimit([5, 5], 0.5)).toBe(5);
-    expect(userLimit([5], 0.05)).toBe(1);
-    expect(userLimit([40, ...Array<number>(71).fill(1)], 0.29)).toBe(29); // 29 of 100
-    expect(userLimit([], 0.05)).toBe(1);
+    expect(shareLimit([8, 1, 1, 1], 0.5)).toBe(3);
+    expect(shareLimit([8, 1, 1, 1], 1)).toBe(8);
+    expect(shareLimit([5, 5], 0.5)).toBe(5);
+    expect(shareLimit([5], 0.05)).toBe(1);
+    expect(shareLimit([40, ...Array<number>(71).fill(1)], 0.29)).toBe(29); // 29 of 100
+    expect(shareLimit([], 0.05)).toBe(1);
+  });
+
+  test('keep what at least k people asked the like of, also when they got the same answer', () => {
+    const asked = (question: string, ...people: string[]) =>
+      people.map((user) => passed(`${question} ${user}`, { question: patternOf(question), users: [user] }));
+    const all = [...asked('Where is my order 7?', 'a', 'b', 'c'), ...asked('the heron engine', 'a', 'a2')];
+    const gate = named('k-anonymity');
+    const names = (k: number) => kept(gate, all, 1, { kAnonymity: k }).map((id) => id.split(' ')[0]);
+    expect(names(3)).toEqual(['Where', 'Where', 'Where']);
+    expect(names(4)).toEqual([]);
+    expect(names(1)).toHaveLength(5);
+    const { left } = gate.select(all, settings.parse({ kAnonymity: 3 }), 1);
+    expect(left.map(({ reason }) => reason)).toEqual(Array(2).fill('fewer than 3 people asked the like'));
+  });
+
+  test('bound what comes with one key, of one tenant and of one task type, where there is more than one', () => {
+    const rows = (n: number, fields: (i: number) => Partial<PassedWhole>) =>
+      Array.from({ length: n }, (_, i) => passed(`r${i}`, fields(i)));
+    const share = { maxKeyShare: 0.6, maxTenantShare: 0.6, maxTypeShare: 0.6 };
+    // Three of eight against one: with 3 of 5 the larger has 60%.
+    const keyed = rows(10, (i) => ({ keys: [i < 8 ? 'big' : 'small'] }));
+    expect(kept(named('key share'), keyed, 1, share)).toHaveLength(5);
+    expect(kept(named('key share'), keyed.slice(0, 8), 1, share)).toHaveLength(8);
+    const owned = rows(10, (i) => ({ tenants: i < 8 ? ['acme'] : [] }));
+    expect(kept(named('tenant share'), owned, 1, share)).toHaveLength(10);
+    const typed = rows(10, (i) => ({ taskType: i < 8 ? 'refund' : null }));
+    expect(kept(named('balance'), typed, 1, share)).toHaveLength(5);
+    expect(kept(named('balance'), typed, 1)).toHaveLength(10);
   });
 
   test('keep a user’s best rows, and limit nobody who has no id', () => {
     const ann = Array.from({ length: 8 }, (_, i) => passed(`ann${i}`, { users: ['ann'], score: i / 8 }));
     const others = ['x', 'y', 'z'].map((id) => passed(id));
-    expect(kept(userShare!, [...ann, ...others])).toEqual(['ann5', 'ann6', 'ann7', 'x', 'y', 'z']);
+    expect(kept(userShare, [...ann, ...others])).toEqual(['ann5', 'ann6', 'ann7', 'x', 'y', 'z']);
   });
 
   test('a conversation of several counts for each of them', () => {
     const both = Array.from({ length: 8 }, (_, i) => passed(`both${i}`, { users: [`guest${i}`, 'ann'], score: i / 8 }));
     const others = ['x', 'y', 'z'].map((id) => passed(id));
-    expect(kept(userShare!, [...both, ...others])).toEqual(['both5', 'both6', 'both7', 'x', 'y', 'z']);
+    expect(kept(userShare, [...both, ...others])).toEqual(['both5', 'both6', 'both7', 'x', 'y', 'z']);
   });
 });
 
@@ -190,5 +270,5 @@ test('a funnel adds up from the first gate to the last', () => {
     { gate: 'two', entered: 2, passed: 1, left: { c: 1 } },
   ]);
   expect(() => funnel.add('three', null)).toThrow(/'three' is not a gate/);
-  expect(gateNames).toHaveLength(10);
+  expect(gateNames(set)).toHaveLength(20);
 });

@@ -1,8 +1,9 @@
 /**
  * The gates between what was recorded and what is learned from, in the order in which they are asked. Pure. A gate
  * answers null (pass) or the reason for leaving a conversation out; reasons are few and hold no values, so that they can
- * be counted. The first gates need only the trajectory's row and its score; what they leave out is never read whole. The
- * last two look at all that passed so far together.
+ * be counted. The first gates need only the trajectory's row, what it came with and its score; what they leave out is never read
+ * whole. The last look at all that passed so far together: how many people asked the like of it first, because that counts people
+ * and what follows removes their rows; shares last, because they are shares of what is kept.
  */
 import { createHash } from 'node:crypto';
 import { mayTrain, type Training } from '../collect/own-traffic.ts';
@@ -12,18 +13,34 @@ import type { Trajectory } from '../collect/trajectory.ts';
 import type { Turn } from '../collect/turn.ts';
 import type { Score } from '../score/score.ts';
 import type { Standing } from '../store/consents.ts';
-import type { Settings } from './dataset.ts';
+import type { Walls } from '../store/walls.ts';
+import { isConfidential } from './confidential.ts';
+import { isHeldOut } from './held-out.ts';
+import { createCrowd, type Pattern, questionOf } from './k-anonymity.ts';
+import type { Signature } from './minhash.ts';
+import { firstOfAlike } from './near-duplicates.ts';
+import { askOwn } from './own-gate.ts';
 import type { Made, Thread } from './row.ts';
+import type { Settings } from './settings.ts';
+import { attainable, withinShare } from './shares.ts';
 
 export type Seen = {
   readonly trajectory: Trajectory;
   /** What everybody in it says today. */
   readonly standing: Standing;
+  readonly walls: Walls;
+  /** It came with a key whose scores of its kind of task jumped, and nobody has looked yet. */
+  readonly shifted: boolean;
   readonly score: Score | null;
 };
 /** What reading all of it would bring; null: too much. */
 export type Sized = { readonly bytes: number | null };
-export type Whole = Seen & { readonly turns: readonly Turn[]; readonly made: Made };
+export type Whole = Seen & {
+  readonly turns: readonly Turn[];
+  readonly made: Made;
+  /** What is personal was looked for under the agent's own rules, and replaced (anonymise.ts). */
+  readonly isClean?: boolean;
+};
 
 export type Gate<T> = {
   readonly name: string;
@@ -57,6 +74,27 @@ export function lapsed(standing: Standing | undefined, on: Training): string | n
   // Consent that begins after the turn was given anew: what was withdrawn in between stays withdrawn.
   return standing === 'later' ? 'withdrawn since' : 'not given';
 }
+
+/** A wall: all of it is from this side, or everybody in it agreed that it crosses. */
+const behind = (from: readonly (string | null)[], side: string | undefined, mayCross: boolean): boolean =>
+  mayCross || from.every((one) => one === (side ?? null));
+
+export const region: Gate<Seen> = {
+  name: 'region',
+  reason: ({ walls }, { region: side }) =>
+    behind(walls.regions, side, walls.mayTransfer) ? null : 'of another region, without consent to transfer',
+};
+
+export const tenant: Gate<Seen> = {
+  name: 'tenant',
+  reason: ({ walls }, { tenant: side }) =>
+    behind(walls.tenants, side, walls.mayCrossTenants) ? null : 'of another tenant, without consent to cross',
+};
+
+const shifts: Gate<Seen> = {
+  name: 'shifts',
+  reason: ({ shifted }) => (shifted ? 'held for a person: scores of its key jumped' : null),
+};
 
 const score: Gate<Seen> = {
   name: 'score',
@@ -102,11 +140,15 @@ const complete: Gate<Whole> = {
   },
 };
 
-/** Redaction ran before anything was written. If it finds something now, its rules have grown, and the row stays out. */
+/** Redaction ran before anything was written. Where nobody has looked again, what it finds now keeps the row out. */
 const redaction: Gate<Whole> = {
   name: 'redaction',
-  reason: ({ made }) =>
-    made.kind === 'refused' ? made.reason : stillHolds([made.row.taskType, made.row.threads.map(wordsOf)]),
+  reason: ({ made, isClean }) =>
+    made.kind === 'refused'
+      ? made.reason
+      : isClean
+        ? null
+        : stillHolds([made.row.taskType, made.row.threads.map(wordsOf)]),
 };
 
 /** Why these words stay out: what today's redaction finds in them. */
@@ -129,9 +171,43 @@ const wordsOf = ({ messages, tools, answers }: Thread) => ({
   reasoning: answers.map(({ reasoning }) => reasoning),
 });
 
-export const seenGates: readonly Gate<Seen>[] = [origin, consent, score];
+/** Where it is to be kept out; kept inside it passes, and the dataset is marked (run.ts). */
+const confidentiality: Gate<Whole> = {
+  name: 'confidentiality',
+  reason: (candidate, { confidential }) =>
+    confidential.keep === 'out' && holdsConfidential(candidate, confidential) ? 'confidential' : null,
+};
+
+export const holdsConfidential = ({ made }: Pick<Whole, 'made'>, rules: Settings['confidential']): boolean =>
+  made.kind === 'row' && isConfidential(made.row.threads.map(wordsOf), rules);
+
+const heldOut: Gate<Whole> = {
+  name: 'held out',
+  reason: ({ trajectory, turns, made }, { holdOut }) =>
+    made.kind === 'row' &&
+    isHeldOut(
+      { agent: trajectory.agent, users: usersOf(turns), question: questionOf(made.row.threads[0]!.messages) },
+      holdOut,
+    )
+      ? 'kept to measure on'
+      : null,
+};
+
+export const usersOf = (turns: readonly Turn[]): string[] => [...new Set(turns.flatMap(({ user }) => user ?? []))];
+
+/** Those of the agent's own file, in their order, each with a line of its own in the funnel. */
+const ownGates = ({ gates }: Settings): Gate<Whole>[] =>
+  gates.map((own) => ({
+    name: own.name,
+    reason: ({ made }) => (made.kind === 'row' ? askOwn(own, made.row) : made.reason),
+  }));
+
+export const seenGates: readonly Gate<Seen>[] = [origin, consent, region, tenant, shifts, score];
 export const sizedGates: readonly Gate<Sized>[] = [size];
-export const wholeGates: readonly Gate<Whole>[] = [errors, latency, complete, redaction];
+export const wholeGates = (settings: Settings): readonly Gate<Whole>[] => [
+  ...[errors, latency, complete, redaction, confidentiality, heldOut],
+  ...ownGates(settings),
+];
 
 /** What the last gates need of a conversation that passed all others. */
 export type Passed = {
@@ -139,14 +215,20 @@ export type Passed = {
   readonly day: string;
   /** Everybody who took part; nobody where no user is known. */
   readonly users: readonly string[];
+  readonly keys: readonly string[];
+  readonly tenants: readonly string[];
+  readonly taskType: string | null;
   readonly score: number;
   readonly fingerprint: string;
+  readonly question: Pattern;
 };
+/** With what was said in it, to be compared. */
+export type PassedWhole = Passed & { readonly wording: Signature };
 
 type Verdict<T> = { readonly kept: T[]; readonly left: { readonly candidate: T; readonly reason: string }[] };
-export type SetGate = {
+export type SetGate<Of = Passed> = {
   readonly name: string;
-  readonly select: <T extends Passed>(all: readonly T[], settings: Settings, seed: number) => Verdict<T>;
+  readonly select: <T extends Of>(all: readonly T[], settings: Settings, seed: number) => Verdict<T>;
 };
 
 /**
@@ -164,70 +246,101 @@ function ranked<T extends Passed>(all: readonly T[], seed: number): T[] {
     .map(({ one }) => one);
 }
 
+/** Those with a reason are left out. */
+function divided<T>(all: readonly T[], reasonOf: (candidate: T, i: number) => string | null): Verdict<T> {
+  const verdict: Verdict<T> = { kept: [], left: [] };
+  for (const [i, candidate] of all.entries()) {
+    const reason = reasonOf(candidate, i);
+    if (reason === null) verdict.kept.push(candidate);
+    else verdict.left.push({ candidate, reason });
+  }
+  return verdict;
+}
+
+/** `others`: who else asked what; pairs are few, and the people of all conversations count for them. */
+export const anonymity = (others: readonly Pick<Passed, 'question' | 'users'>[] = []): SetGate => ({
+  name: 'k-anonymity',
+  select: (all, { kAnonymity: k }) => {
+    if (k === 1) return { kept: [...all], left: [] };
+    const crowd = createCrowd(k);
+    for (const { question, users } of [...others, ...all]) crowd.add(question, users);
+    return divided(all, ({ question }) => (crowd.size(question) >= k ? null : `fewer than ${k} people asked the like`));
+  },
+});
+
 /** Of conversations that say the same, the best is kept. */
 export const duplicates: SetGate = {
   name: 'duplicates',
   select: (all, _settings, seed) => {
     const known = new Set<string>();
-    const verdict: Verdict<(typeof all)[number]> = { kept: [], left: [] };
-    for (const candidate of ranked(all, seed)) {
-      if (known.has(candidate.fingerprint)) verdict.left.push({ candidate, reason: 'same question and answer' });
-      else verdict.kept.push(candidate);
-      known.add(candidate.fingerprint);
-    }
-    return verdict;
+    return divided(ranked(all, seed), ({ fingerprint }) => {
+      if (known.has(fingerprint)) return 'same question and answer';
+      known.add(fingerprint);
+      return null;
+    });
   },
 };
 
-/**
- * The most rows one user may have, so that nobody teaches the model by talking a lot: the largest number that is at most
- * `share` of what is then kept. One row is always allowed; with fewer users than 1 / share that is all there can be.
- */
-export function userLimit(rowsPerUser: readonly number[], share: number): number {
-  const largest = rowsPerUser.reduce((a, b) => Math.max(a, b), 0);
-  const kept = (limit: number) => rowsPerUser.reduce((sum, rows) => sum + Math.min(rows, limit), 0);
-  // limit / kept(limit) never falls as the limit grows, so halving finds where it becomes too much. The small addition is
-  // for products such as 0.29 × 100, which come out just below 29.
-  let fits = 1;
-  let tooMuch = largest + 1;
-  while (tooMuch - fits > 1) {
-    const limit = Math.floor((fits + tooMuch) / 2);
-    if (limit <= share * kept(limit) + 1e-9) fits = limit;
-    else tooMuch = limit;
-  }
-  return fits;
+export const nearDuplicates: SetGate<PassedWhole> = {
+  name: 'near-duplicates',
+  select: (all, { nearDuplicate }, seed) => {
+    if (nearDuplicate === 1) return { kept: [...all], left: [] };
+    const order = ranked(all, seed);
+    const first = firstOfAlike(
+      order.map(({ wording }) => wording),
+      nearDuplicate,
+    );
+    return divided(order, (_, i) => (first[i] ? null : 'nearly the same words'));
+  },
+};
+
+function shareGate(
+  name: string,
+  one: string,
+  ownersOf: (candidate: Passed) => readonly string[],
+  shareOf: (settings: Settings, of: readonly (readonly string[])[]) => number,
+): SetGate {
+  return {
+    name,
+    select: (all, settings, seed) => {
+      const order = ranked(all, seed);
+      const of = order.map(ownersOf);
+      const share = shareOf(settings, of);
+      const fits = withinShare(of, share);
+      return divided(order, (_, i) => (fits[i] ? null : `over ${Math.round(share * 1000) / 10}% from ${one}`));
+    },
+  };
 }
 
-export const userShare: SetGate = {
-  name: 'user share',
-  select: (all, { maxUserShare }, seed) => {
-    const rows = new Map<string, number>();
-    for (const user of all.flatMap(({ users }) => users)) rows.set(user, (rows.get(user) ?? 0) + 1);
-    const anonymous = all.filter(({ users }) => users.length === 0).map(() => 1);
-    // A row of several is counted once, for whoever has most, so that it does not make the whole look larger than it is.
-    const counted = new Map<string, number>();
-    for (const { users } of all) {
-      const [most] = [...users].sort((a, b) => rows.get(b)! - rows.get(a)! || (a < b ? -1 : 1));
-      if (most !== undefined) counted.set(most, (counted.get(most) ?? 0) + 1);
-    }
-    const limit = userLimit([...counted.values(), ...anonymous], maxUserShare);
-    const taken = new Map<string, number>();
-    const verdict: Verdict<(typeof all)[number]> = { kept: [], left: [] };
-    for (const candidate of ranked(all, seed)) {
-      const { users } = candidate;
-      if (users.some((user) => (taken.get(user) ?? 0) >= limit))
-        verdict.left.push({ candidate, reason: `over ${Math.round(maxUserShare * 1000) / 10}% from one user` });
-      else {
-        verdict.kept.push(candidate);
-        for (const user of users) taken.set(user, (taken.get(user) ?? 0) + 1);
-      }
-    }
-    return verdict;
-  },
-};
-
-export const setGates: readonly SetGate[] = [duplicates, userShare];
-
-export const gateNames: readonly string[] = [...seenGates, ...sizedGates, ...wholeGates, ...setGates].map(
-  ({ name }) => name,
+export const userShare = shareGate(
+  'user share',
+  'one user',
+  ({ users }) => users,
+  ({ maxUserShare }) => maxUserShare,
 );
+export const keyShare = shareGate(
+  'key share',
+  'one key',
+  ({ keys }) => keys,
+  ({ maxKeyShare }, of) => attainable(of, maxKeyShare),
+);
+const tenantShare = shareGate(
+  'tenant share',
+  'one tenant',
+  ({ tenants }) => tenants,
+  ({ maxTenantShare }, of) => attainable(of, maxTenantShare),
+);
+const balance = shareGate(
+  'balance',
+  'one task type',
+  ({ taskType }) => [taskType ?? 'unknown'],
+  ({ maxTypeShare }, of) => attainable(of, maxTypeShare),
+);
+
+export const setGates: readonly SetGate<PassedWhole>[] = [
+  ...[anonymity(), duplicates, nearDuplicates],
+  ...[userShare, keyShare, tenantShare, balance],
+];
+
+export const gateNames = (settings: Settings): string[] =>
+  [...seenGates, ...sizedGates, ...wholeGates(settings), ...setGates].map(({ name }) => name);

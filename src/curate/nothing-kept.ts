@@ -9,6 +9,12 @@ const wayOut: Readonly<Record<string, string>> = {
     'Consent counts from the moment it is given; what these users say from now on can be learned from.',
   score: 'Send outcomes or feedback (`/v1/outcomes`, `/v1/feedback`); `pawl score show ID` says what was measured.',
   errors: '`pawl trajectories list --errors` shows them.',
+  region:
+    'Their keys are of another region: set `curate.region`, or ask for consent to transfer (`pawl consent give USER --for transfer`).',
+  tenant:
+    'Their keys are of another tenant: set `curate.tenant`, or ask for consent across tenants (`pawl consent give USER --for tenants`).',
+  'k-anonymity': 'What few people ask may point at one of them; `curate.kAnonymity` says how many there must be.',
+  confidentiality: '`curate.confidential` has the lists, and can keep such conversations inside instead.',
   origin: 'Only what users did is learned from; the key decides what traffic is (`pawl keys list`).',
 };
 

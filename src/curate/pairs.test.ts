@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openArtifacts } from '../artifacts/open.ts';
 import type { JournalEntry, Signal } from '../collect/signal.ts';
 import type { Turn } from '../collect/turn.ts';
 import { feedback } from '../score/feedback.ts';
@@ -15,12 +16,12 @@ import type { Store } from '../store/postgres.ts';
 import { writeEntries } from '../store/record.ts';
 import { withStore } from '../store/test-store.ts';
 import { type Dataset, dataset as schema } from './dataset.ts';
-import { datasetFile } from './files.ts';
 import { datasetReader } from './read.ts';
 import { curateWindow } from './run.ts';
 
-const home = mkdtempSync(join(tmpdir(), 'pawl-pairs-'));
-afterAll(() => rmSync(home, { recursive: true, force: true }));
+const folder = mkdtempSync(join(tmpdir(), 'pawl-pairs-'));
+const home = openArtifacts({ home: folder });
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const window = {
   agent: 'desk',
   spec: weighted({ feedback: [1, feedback()] }),
@@ -28,7 +29,7 @@ const window = {
   until: new Date(noon + 3_600_000),
   now: new Date(noon + 7_200_000),
 };
-const settings = { maxUserShare: 1 };
+const settings = { maxUserShare: 1, kAnonymity: 1 };
 
 const said = (id: string, user: string, question: string, answer: string, fields: Partial<Turn> = {}): JournalEntry[] =>
   converse(question, [{ say: answer }], { trajectory: id, user, ...fields }).map((turn) => ({ kind: 'turn', turn }));
@@ -84,17 +85,22 @@ test('pairs come from votes on answers to the same question and from corrections
         passed: 7,
         left: { 'corrected by somebody who has not agreed': 1, 'not given': 1 },
       },
+      { gate: 'walls', entered: 7, passed: 7, left: {} },
       { gate: 'size', entered: 7, passed: 7, left: {} },
       { gate: 'answer', entered: 7, passed: 6, left: { 'its turn failed': 1 } },
       { gate: 'redaction', entered: 6, passed: 6, left: {} },
+      { gate: 'confidentiality', entered: 6, passed: 6, left: {} },
+      { gate: 'held out', entered: 6, passed: 6, left: {} },
       {
         gate: 'comparison',
         entered: 6,
         passed: 4,
         left: { 'no other answer to the question': 1, 'says what the answer says': 1 },
       },
+      { gate: 'k-anonymity', entered: 4, passed: 4, left: {} },
       { gate: 'duplicates', entered: 4, passed: 4, left: {} },
       { gate: 'user share', entered: 4, passed: 4, left: {} },
+      { gate: 'key share', entered: 4, passed: 4, left: {} },
     ],
   });
 });
@@ -125,14 +131,14 @@ test('masks are filled alike in the question and both answers, and the file keep
     [1, 'On Friday.', 'Never.'],
     [1, 'Tomorrow.', 'Never.'],
   ]);
-  const text = readFileSync(datasetFile(home, dataset.id), 'utf8');
+  const text = readFileSync(await home.file(dataset.artifact!), 'utf8');
   expect(text).toContain('[email]');
   expect(text).not.toMatch(/"(ann|bob|expert)"/);
 });
 
 test('answers that were asked for beside a turn are told apart by the reward, and pairs keep their group', async () => {
   const other = await withStore();
-  const otherHome = join(home, 'other');
+  const otherHome = openArtifacts({ home: join(folder, 'other') });
   await giveConsent(other, 'desk', 'ann', new Date(noon - 1000));
   const [asked] = converse('Where is order 7?', [{ say: [['get_order', '{"id":"7"}']] }], {
     trajectory: 'explored',
@@ -164,7 +170,7 @@ test('answers that were asked for beside a turn are told apart by the reward, an
   const found = await curateWindow(other, otherHome, { ...scored, settings });
   expect(found.pairs).toMatchObject({ rows: 1, sources: { exploration: 1 } });
   expect(found.pairs.funnel[0]).toMatchObject({ gate: 'consent', entered: 5, passed: 3, left: { 'not given': 2 } });
-  expect(found.pairs.funnel[4]).toMatchObject({ gate: 'comparison', entered: 3, passed: 2 });
+  expect(found.pairs.funnel[7]).toMatchObject({ gate: 'comparison', entered: 3, passed: 2 });
   const pairs = [];
   for await (const pair of datasetReader(other, otherHome).pairs(found.id)) pairs.push(pair);
   expect(pairs).toMatchObject([
@@ -184,10 +190,10 @@ test('every conversation of a pair is in the lineage, good or not', async () => 
 });
 
 test('nobody fills the pairs alone', async () => {
-  const few = await curateWindow(store, home, { ...window, settings: { maxUserShare: 0.34 } });
+  const few = await curateWindow(store, home, { ...window, settings: { maxUserShare: 0.34, kAnonymity: 1 } });
   // cleo's two corrections are of one answer; a share of a third of three pairs is one.
   expect(few.pairs).toMatchObject({ rows: 2 });
-  expect(few.pairs.funnel.at(-1)).toMatchObject({ left: { 'over 34% from one user': 1 } });
+  expect(few.pairs.funnel.at(-2)).toMatchObject({ left: { 'over 34% from one user': 1 } });
 });
 
 test('a pair is not learned from any more when either side’s user, or who corrected, withdraws', async () => {

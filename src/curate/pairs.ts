@@ -11,12 +11,12 @@ import type { Signal } from '../collect/signal.ts';
 import { normalise } from '../collect/thread.ts';
 import type { Turn } from '../collect/turn.ts';
 import { answeredBy } from '../score/answers.ts';
-import { feedback } from '../score/feedback.ts';
 import type { Score } from '../score/score.ts';
 import { type Correction, readCorrections } from '../store/corrections.ts';
 import type { Store } from '../store/postgres.ts';
 import { answerName, readScoresOf } from '../store/scores.ts';
 import { readSiblings } from '../store/siblings.ts';
+import { readVoteHistories } from '../store/vote-history.ts';
 import {
   batchesOf,
   type Placed,
@@ -26,12 +26,30 @@ import {
   readTurnIds,
   readTurnsOf,
 } from '../store/window.ts';
-import type { Settings } from './dataset.ts';
+import { type Clean, cleanWords } from './anonymise.ts';
+import { isConfidential } from './confidential.ts';
 import type { Draft } from './files.ts';
 import { countFunnel, type FunnelStep } from './funnel.ts';
-import { consent, duplicates, lapsed, type Passed, type Seen, stillHolds, userShare } from './gates.ts';
+import {
+  anonymity,
+  consent,
+  duplicates,
+  keyShare,
+  lapsed,
+  type Passed,
+  region,
+  type Seen,
+  stillHolds,
+  tenant,
+  userShare,
+  usersOf,
+} from './gates.ts';
+import { isHeldOut } from './held-out.ts';
+import { patternOf, questionOf } from './k-anonymity.ts';
 import { type Answer, compare, groupOf, type PairRow, type PairSide, type PairSource } from './pair.ts';
-import { askedOf, taskTypeOf } from './row.ts';
+import { type Asked, askedOf, type Refused, taskTypeOf } from './row.ts';
+import type { Settings } from './settings.ts';
+import { type VoteHistory, weighedVote } from './trust.ts';
 
 /** A piece of evidence: what is known of one answer of a turn, or what it should have been. */
 export type Piece = { readonly turn: string } & (
@@ -82,6 +100,11 @@ export type PairOrigin = { readonly trajectory: string; readonly day: string; re
 type Candidate = Answer & {
   readonly of: PairOrigin;
   readonly users: readonly string[];
+  readonly keys: readonly string[];
+  readonly tenants: readonly string[];
+  readonly taskType: string | null;
+  readonly question: Passed['question'];
+  readonly internal: boolean;
   readonly at: At;
   /** What it should have said, in the form of `said`; null: nobody wrote that. */
   readonly corrected: string | null;
@@ -99,19 +122,31 @@ export type ChosenPairs = {
   /** The conversations they are from, each once. */
   readonly origins: readonly PairOrigin[];
   readonly funnel: FunnelStep[];
+  /** One of them holds what is confidential. */
+  readonly internal: boolean;
 };
 
 export type PairSearch = {
   /** Takes in a page of conversations of the origin that is learned from. */
   look(page: readonly Placed[], seen: ReadonlyMap<string, Seen>): Promise<void>;
-  choose(seed: number): Promise<ChosenPairs>;
+  /** `others`: who else asked what in the window. */
+  choose(seed: number, others: readonly Pick<Passed, 'question' | 'users'>[]): Promise<ChosenPairs>;
 };
 
 export function searchPairs(
   store: Store,
-  { agent, spec, settings, spool }: { agent: string; spec: string; settings: Settings; spool: Draft },
+  {
+    agent,
+    spec,
+    settings,
+    spool,
+    clean,
+  }: { agent: string; spec: string; settings: Settings; spool: Draft; clean: Clean | null },
 ): PairSearch {
-  const funnel = countFunnel(['consent', 'size', 'answer', 'redaction', 'comparison', 'duplicates', 'user share']);
+  const funnel = countFunnel([
+    ...['consent', 'walls', 'size', 'answer', 'redaction', 'confidentiality', 'held out', 'comparison'],
+    ...['k-anonymity', 'duplicates', 'user share', 'key share'],
+  ]);
   const candidates: Candidate[] = [];
   const passes = (gate: string, reason: string | null): boolean => {
     funnel.add(gate, reason);
@@ -122,18 +157,29 @@ export function searchPairs(
     piece: Piece,
     { trajectory, day }: Placed,
     turns: readonly Turn[],
-    score: number,
+    { score, walls }: Seen,
     answers: ReadonlyMap<string, Score>,
+    histories: ReadonlyMap<string, VoteHistory>,
   ): Promise<void> {
-    const given = turns.find(({ id }) => id === piece.turn);
-    if (given === undefined) return void passes('answer', 'turns are missing');
-    const turn = piece.kind === 'answer' && piece.sibling ? answeredBy(given, piece.sibling) : given;
+    const found = turns.find(({ id }) => id === piece.turn);
+    if (found === undefined) return void passes('answer', 'turns are missing');
+    const turn = piece.kind === 'answer' && piece.sibling ? answeredBy(found, piece.sibling) : found;
     const made = askedOf(turn);
     if (!passes('answer', made.kind === 'refused' ? made.reason : brokenOff(turn)) || made.kind === 'refused') return;
-    const { prompt, tools, answer, reasoning, said } = made.asked;
-    const corrected = piece.kind === 'correction' ? piece.correction : null;
+    const { said } = made.asked;
+    const given = piece.kind === 'correction' ? piece.correction : null;
+    const asked = await cleanAsked(clean, made.asked, given?.text ?? '');
+    if (asked.kind === 'refused') return void passes('redaction', asked.reason);
+    const { prompt, tools, answer, reasoning } = asked;
+    const corrected = given && { ...given, text: asked.corrected };
     const better = { role: 'assistant' as const, content: corrected?.text ?? null };
-    if (!passes('redaction', stillHolds([prompt, tools, answer, reasoning, corrected?.text]))) return;
+    const words = [prompt, tools, answer, reasoning, corrected?.text ?? ''];
+    if (!passes('redaction', clean === null ? stillHolds(words) : null)) return;
+    const internal = isConfidential(words, settings.confidential);
+    if (!passes('confidentiality', internal && settings.confidential.keep === 'out' ? 'confidential' : null)) return;
+    const [users, question] = [usersOf(turns), questionOf(prompt)];
+    const heldOut = isHeldOut({ agent, users, question }, settings.holdOut);
+    if (!passes('held out', heldOut ? 'kept to measure on' : null)) return;
     const spooled: Spooled = {
       question: { prompt: [...prompt], tools: [...tools], taskType: taskTypeOf([turn]) },
       side: {
@@ -152,13 +198,18 @@ export function searchPairs(
       id: turn.id,
       group: groupOf(made.asked),
       said: said.at(-1)!,
-      vote: piece.kind === 'answer' && piece.votes.length > 0 ? voteOf(piece.votes, turn, trajectory) : null,
+      vote: piece.kind === 'answer' ? weighedVote(piece.votes, new Set(usersOf([turn])), histories) : null,
       explored:
         piece.kind === 'answer' && piece.explored
           ? { turn: piece.turn, parts: answers.get(`${day} ${answerName(turn.id)}`)?.parts ?? {} }
           : null,
-      of: { trajectory: trajectory.id, day, score },
-      users: [...new Set(turns.flatMap(({ user }) => user ?? []))],
+      of: { trajectory: trajectory.id, day, score: score?.total ?? 0 },
+      users,
+      keys: walls.keys,
+      tenants: walls.tenants.flatMap((one) => one ?? []),
+      taskType: spooled.question.taskType,
+      question: patternOf(question),
+      internal,
       at: await spool.add(JSON.stringify(spooled)),
       corrected: corrected && normalise(better),
     });
@@ -172,6 +223,8 @@ export function searchPairs(
       const withSiblings = (id: string) => [id, ...(siblings.get(id) ?? []).map((sibling) => sibling.id)];
       const answerIds = new Map(page.map((one) => [placedKey(one), idsOf(one).flatMap(withSiblings)]));
       const signals = await readSignalsOf(store, page, answerIds);
+      const voters = [...signals.values()].flat().flatMap(({ user }) => user ?? []);
+      const histories = await readVoteHistories(store, agent, voters);
       const corrections = await readCorrections(store, {
         agent,
         turns: page.flatMap(idsOf),
@@ -183,7 +236,11 @@ export function searchPairs(
         const all = piecesOf(one.trajectory.id, idsOf(one), signals.get(key) ?? [], corrections, siblings);
         pieces.set(
           key,
-          all.filter((piece) => passes('consent', refusalOf(piece, seen.get(key)!, settings))),
+          all.filter((piece) => {
+            const whole = seen.get(key)!;
+            const wall = region.reason(whole, settings) ?? tenant.reason(whole, settings);
+            return passes('consent', refusalOf(piece, whole, settings)) && passes('walls', wall);
+          }),
         );
       }
       const agreed = page.filter((one) => pieces.get(placedKey(one))!.length > 0);
@@ -196,13 +253,13 @@ export function searchPairs(
         const explored = batch.flatMap((one) => placedAnswers(one, pieces.get(placedKey(one))!));
         const answers = await readScoresOf(store, explored, spec);
         for (const one of batch) {
-          const [own, { score }] = [turns.get(placedKey(one)) ?? [], seen.get(placedKey(one))!];
-          for (const piece of pieces.get(placedKey(one))!) await take(piece, one, own, score?.total ?? 0, answers);
+          const [own, whole] = [turns.get(placedKey(one)) ?? [], seen.get(placedKey(one))!];
+          for (const piece of pieces.get(placedKey(one))!) await take(piece, one, own, whole, answers, histories);
         }
       }
     },
 
-    async choose(seed) {
+    async choose(seed, others) {
       const found: Found[] = [];
       for (const one of candidates) {
         if (one.corrected === null) continue;
@@ -219,7 +276,7 @@ export function searchPairs(
         for (const _ of [chosen, rejected]) passes('comparison', null);
       }
       let kept: readonly Found[] = found;
-      for (const gate of [duplicates, userShare]) {
+      for (const gate of [anonymity(others), duplicates, userShare, keyShare]) {
         const verdict = gate.select(kept, settings, seed);
         for (const { candidate, reason } of verdict.left) for (const _ of candidate.sides) passes(gate.name, reason);
         for (const { sides } of verdict.kept) for (const _ of sides) passes(gate.name, null);
@@ -231,7 +288,8 @@ export function searchPairs(
       const origins = new Map(
         order.flatMap(({ sides }) => sides.map(({ of }) => [`${of.day} ${of.trajectory}`, of] as const)),
       );
-      return { pairs: rows, origins: [...origins.values()], funnel: funnel.steps() };
+      const internal = order.some(({ sides }) => sides.some((side) => side.internal));
+      return { pairs: rows, origins: [...origins.values()], funnel: funnel.steps(), internal };
     },
   };
 }
@@ -256,9 +314,6 @@ const brokenOff = ({ status, choices }: Turn): string | null => {
   return choices[0]?.finishReason === 'length' ? 'cut at the token limit' : null;
 };
 
-const voteOf = (signals: readonly Signal[], turn: Turn, trajectory: Placed['trajectory']): number | null =>
-  feedback().score({ trajectory, turns: [turn], signals }).value;
-
 const nameOf = ({ sides: [first], fingerprint }: Found): string => `${first.group} ${fingerprint}`;
 
 function foundOf(source: PairSource, sides: Found['sides'], gap: number, other: string): Found {
@@ -270,6 +325,10 @@ function foundOf(source: PairSource, sides: Found['sides'], gap: number, other: 
     trajectory: first.of.trajectory,
     day: first.of.day,
     users: [...new Set(sides.flatMap(({ users }) => users))],
+    keys: [...new Set(sides.flatMap(({ keys }) => keys))],
+    tenants: [...new Set(sides.flatMap(({ tenants }) => tenants))],
+    taskType: first.taskType,
+    question: first.question,
     score: gap,
     fingerprint: createHash('sha256')
       .update(JSON.stringify([source, first.group, first.said, other]))
@@ -286,5 +345,27 @@ async function rowOf({ source, gap, sides }: Found, read: (at: At) => Promise<Sp
     ...chosen.question,
     chosen: chosen.better ?? chosen.side,
     rejected: rejected.side,
+  };
+}
+
+type AskedWords = Pick<Asked, 'prompt' | 'tools' | 'answer' | 'reasoning'> & { readonly corrected: string };
+
+/** The question, both answers and the thoughts, with what is personal replaced, each value by the same placeholder. */
+async function cleanAsked(
+  clean: Clean | null,
+  { prompt, tools, answer, reasoning }: Asked,
+  corrected: string,
+): Promise<({ readonly kind: 'asked' } & AskedWords) | Refused> {
+  if (clean === null) return { kind: 'asked', prompt, tools, answer, reasoning, corrected };
+  const cleaned = await cleanWords(clean, { messages: [...prompt, answer], tools, texts: [reasoning, corrected] });
+  if (cleaned.kind === 'refused') return cleaned;
+  const { messages, texts } = cleaned.value;
+  return {
+    kind: 'asked',
+    prompt: messages.slice(0, -1),
+    tools: [...cleaned.value.tools],
+    answer: messages.at(-1) as Asked['answer'],
+    reasoning: texts[0]!,
+    corrected: texts[1]!,
   };
 }

@@ -1,10 +1,11 @@
 /**
- * The examples and pairs of a dataset by its id, for whoever trains: the record from the database, the rows from this home. Also the
+ * The examples and pairs of a dataset by its id, for whoever trains: the record from the database, the rows from its artifact. Also the
  * dataset that a file is: never the rows of the file itself, because whether their users still agree stands in the database.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
+import type { Artifacts } from '../artifacts/artifacts.ts';
 import { ConfigError } from '../errors.ts';
 import { readDataset } from '../store/datasets.ts';
 import type { Store } from '../store/postgres.ts';
@@ -16,12 +17,15 @@ export type DatasetReader = {
   pairs(id: string): AsyncGenerator<CuratedPair>;
 };
 
-export function datasetReader(store: Store, home: string): DatasetReader {
+export function datasetReader(store: Store, artifacts: Artifacts): DatasetReader {
+  /** Where rows had to go, what took its place: a run that is resumed goes on with what may still be learned from. */
   async function* linesOf(id: string) {
-    const dataset = await readDataset(store, { id });
+    let dataset = await readDataset(store, { id });
+    for (let next = dataset?.gone?.replacedBy; next; next = dataset?.gone?.replacedBy)
+      dataset = await readDataset(store, { id: next });
     if (dataset === null)
       throw new ConfigError(`There is no dataset ${id}; \`pawl datasets list\` shows those that exist.`);
-    for await (const line of consentedLines(store, home, dataset)) yield { line, seed: dataset.seed };
+    for await (const line of consentedLines(store, artifacts, dataset)) yield { line, seed: dataset.seed };
   }
   return {
     async *examples(id) {

@@ -9,9 +9,10 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { readMessage, type ToolCall, toolOf } from '../collect/message.ts';
 import { normalise } from '../collect/thread.ts';
 import type { Turn } from '../collect/turn.ts';
-import { isObject, type JsonObject } from '../collect/untrusted.ts';
+import { isObject, listOf } from '../collect/untrusted.ts';
 import type { Score } from '../score/score.ts';
 
 const toolCall = z.strictObject({
@@ -86,51 +87,26 @@ export type Refused = { readonly kind: 'refused'; readonly reason: string };
 export type Made = { readonly kind: 'row'; readonly row: Row } | Refused;
 const refused = (reason: string): Refused => ({ kind: 'refused', reason });
 
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-
-/** Text of a content field; undefined when there is anything but text in it. */
-function textOf(content: unknown): string | undefined {
-  if (content === null || content === undefined) return '';
-  if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) return undefined;
-  const texts = content.map((part) => (isObject(part) && part.type === 'text' ? part.text : part));
-  return texts.every((text) => typeof text === 'string') ? texts.join('') : undefined;
-}
-
-/** Servers have three names for it. */
-const reasoningOf = (message: JsonObject): string =>
-  textOf(message.reasoning_content ?? message.reasoning ?? message.thinking) ?? '';
-
+/** null: it holds more than a trainer can be shown. */
 function messageOf(value: unknown): RowMessage | null {
-  if (!isObject(value)) return null;
-  const content = textOf(value.content);
-  if (content === undefined) return null;
-  switch (value.role) {
+  const { role, parts, reasoning, refusal, toolCalls, toolCallId } = readMessage(value);
+  if (!parts.every(({ type, text }) => type === 'text' && text !== null)) return null;
+  const content = parts.map(({ text }) => text).join('');
+  switch (role) {
     case 'system':
     case 'developer':
       return { role: 'system', content };
     case 'user':
-      return { role: 'user', content };
+      return { role, content };
     case 'tool':
-      return typeof value.tool_call_id === 'string'
-        ? { role: 'tool', tool_call_id: value.tool_call_id, content }
-        : null;
+      return toolCallId === null ? null : { role, tool_call_id: toolCallId, content };
     case 'assistant': {
-      const calls = listOf(value.tool_calls).map((call) => toolCall.strip().safeParse(call));
-      // A refusal or a call of another kind (custom tools, the old function_call) is nothing we can show a trainer.
-      if (calls.some(({ success }) => !success) || value.function_call || value.refusal) return null;
-      const parsed = calls
-        .map((call) => call.data!)
-        .map(({ id, type, function: { name, arguments: args } }) => ({
-          id,
-          type,
-          function: { name, arguments: args },
-        }));
-      const reasoning = reasoningOf(value);
+      const calls = toolCalls.flatMap((call) => callOf(call) ?? []);
+      if (calls.length < toolCalls.length || refusal !== '') return null;
       return {
-        role: 'assistant',
-        content: content === '' && parsed.length > 0 ? null : content,
-        ...(parsed.length > 0 && { tool_calls: parsed }),
+        role,
+        content: content === '' && calls.length > 0 ? null : content,
+        ...(calls.length > 0 && { tool_calls: calls }),
         ...(reasoning !== '' && { reasoning_content: reasoning }),
       };
     }
@@ -139,15 +115,20 @@ function messageOf(value: unknown): RowMessage | null {
   }
 }
 
+/** null: a call of another kind (a custom tool's, the old `function_call`, which has no id). */
+const callOf = ({ id, type, name, arguments: given }: ToolCall): z.infer<typeof toolCall> | null =>
+  id !== null && type === 'function' && name !== null && typeof given === 'string'
+    ? { id, type, function: { name, arguments: given } }
+    : null;
+
 function toolsOf(turn: Turn): RowTool[] | null {
-  const tools = listOf(turn.request.tools).map((value) => {
-    const body = isObject(value) && value.type === 'function' && isObject(value.function) ? value.function : null;
-    if (body === null || typeof body.name !== 'string') return null;
-    const description = typeof body.description === 'string' ? body.description : '';
-    const parameters: JsonObject = isObject(body.parameters) ? body.parameters : {};
-    return { type: 'function' as const, function: { name: body.name, description, parameters } };
-  });
-  return tools.every((tool) => tool !== null) ? tools : null;
+  const tools = listOf(turn.request.tools).map(toolOf);
+  const known = tools.flatMap(({ type, name, description, parameters }): RowTool[] =>
+    type === 'function' && name !== null
+      ? [{ type, function: { name, description, parameters: isObject(parameters) ? parameters : {} } }]
+      : [],
+  );
+  return known.length === tools.length ? known : null;
 }
 
 function exactOf(turn: Turn): RowAnswer['exact'] {

@@ -1,13 +1,23 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
+import type { Artifacts } from '../artifacts/artifacts.ts';
+import { openArtifacts } from '../artifacts/open.ts';
 import type { JournalEntry } from '../collect/signal.ts';
 import type { Turn } from '../collect/turn.ts';
-import { defaultReward } from '../score/default-reward.ts';
-import { converse } from '../score/fixtures.ts';
+import { converse, deskReward } from '../score/fixtures.ts';
 import { scoreWindow } from '../score/run.ts';
 import { giveConsent, withdrawConsent } from '../store/consents.ts';
 import { listDatasets, readDataset } from '../store/datasets.ts';
@@ -19,25 +29,25 @@ import { paint } from '../terminal.ts';
 import { datasetLines } from './command.ts';
 import { consentedLines } from './consented.ts';
 import { type Dataset, dataset as schema } from './dataset.ts';
-import { datasetFile, readLines } from './files.ts';
+import { readLines } from './files.ts';
 import { NothingKept } from './nothing-kept.ts';
 import { datasetOfFile } from './read.ts';
 import type { Row } from './row.ts';
 import { curateWindow } from './run.ts';
 
-const allRows = async (home: string, of: Pick<Dataset, 'id' | 'hash'>): Promise<Row[]> => {
+const allRows = async (home: Artifacts, of: Dataset): Promise<Row[]> => {
   const rows: Row[] = [];
   for await (const line of readLines(home, of)) if (line.kind === 'row') rows.push(line.row);
   return rows;
 };
 const newHome = () => {
-  const home = mkdtempSync(join(tmpdir(), 'pawl-curate-'));
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
-  return home;
+  const at = mkdtempSync(join(tmpdir(), 'pawl-curate-'));
+  onTestFinished(() => rmSync(at, { recursive: true, force: true }));
+  return openArtifacts({ home: at });
 };
 const window = {
   agent: 'desk',
-  spec: defaultReward,
+  spec: deskReward,
   since: new Date(noon - 3_600_000),
   until: new Date(noon + 3_600_000),
   now: new Date(noon + 7_200_000),
@@ -83,7 +93,7 @@ async function fill(store: Store, entries: readonly JournalEntry[], size = entri
   await withdrawConsent(store, 'desk', 'finn', new Date(noon + 60_000));
   await scoreWindow(store, window);
 }
-const settings = { maxUserShare: 0.4 };
+const settings = { maxUserShare: 0.4, kAnonymity: 1 };
 
 test('a dataset holds what passed every gate, and the funnel says why the rest is not there', async () => {
   const store = await withStore();
@@ -95,26 +105,36 @@ test('a dataset holds what passed every gate, and the funnel says why the rest i
   expect(dataset.funnel).toEqual([
     { gate: 'origin', entered: 13, passed: 12, left: { 'origin simulation': 1 } },
     { gate: 'consent', entered: 12, passed: 9, left: { 'not given': 2, 'withdrawn since': 1 } },
+    { gate: 'region', entered: 9, passed: 9, left: {} },
+    { gate: 'tenant', entered: 9, passed: 9, left: {} },
+    { gate: 'shifts', entered: 9, passed: 9, left: {} },
     { gate: 'score', entered: 9, passed: 8, left: { 'below 0.7': 1 } },
     { gate: 'size', entered: 8, passed: 8, left: {} },
     { gate: 'errors', entered: 8, passed: 8, left: {} },
     { gate: 'latency', entered: 8, passed: 7, left: { 'an answer over 30 s': 1 } },
     { gate: 'complete', entered: 7, passed: 7, left: {} },
     { gate: 'redaction', entered: 7, passed: 6, left: { 'still holds card and email': 1 } },
+    { gate: 'confidentiality', entered: 6, passed: 6, left: {} },
+    { gate: 'held out', entered: 6, passed: 6, left: {} },
+    { gate: 'k-anonymity', entered: 6, passed: 6, left: {} },
     { gate: 'duplicates', entered: 6, passed: 5, left: { 'same question and answer': 1 } },
+    { gate: 'near-duplicates', entered: 5, passed: 5, left: {} },
     { gate: 'user share', entered: 5, passed: 5, left: {} },
+    { gate: 'key share', entered: 5, passed: 5, left: {} },
+    { gate: 'tenant share', entered: 5, passed: 5, left: {} },
+    { gate: 'balance', entered: 5, passed: 5, left: {} },
   ]);
   const rows = await allRows(home, dataset);
   const chosen = rows.map(({ trajectory }) => trajectory);
   expect(chosen.filter((id) => id !== 'of-ann' && id !== 'copy-1')).toEqual(['of-bob', 'of-cleo', 'of-dan', 'of-eve']);
   expect(rows.every(({ score, threads }) => score === 1 && threads[0]!.answers.length === 2)).toBe(true);
 
-  const text = readFileSync(datasetFile(home, dataset.id), 'utf8');
+  const text = readFileSync(await home.file(dataset.artifact!), 'utf8');
   expect(text).not.toMatch(/example\.com|4111|@/);
   expect(text).not.toMatch(/"(ann|bob|user_id)"/);
   expect(createHash('sha256').update(text).digest('hex')).toBe(dataset.hash);
-  expect(statSync(datasetFile(home, dataset.id)).mode & 0o077).toBe(0);
-  expect(readdirSync(join(home, 'datasets'))).toEqual(['desk-v1.jsonl']);
+  expect(statSync(await home.file(dataset.artifact!)).mode & 0o077).toBe(0);
+  expect(readdirSync(join(home.home, 'datasets'))).toEqual([]);
   const lineage = await store.pool.query(
     `select trajectory, dataset from pawl.dataset_rows where agent = 'desk' and trajectory in ('of-bob', 'leak')`,
   );
@@ -123,9 +143,9 @@ test('a dataset holds what passed every gate, and the funnel says why the rest i
   const lines = datasetLines(dataset, { columns: 100, paint: paint(false) });
   expect(lines.slice(0, 4)).toEqual([
     expect.stringMatching(/^desk-v1 {2}5 conversations, 0 pairs, made 2026-05-20/),
-    'GATE        CAME  LEFT OUT  PASSED  WHY',
-    'origin        13         1      12  origin simulation',
-    'consent       12         3       9  2 not given, 1 withdrawn since',
+    'GATE             CAME  LEFT OUT  PASSED  WHY',
+    'origin             13         1      12  origin simulation',
+    'consent            12         3       9  2 not given, 1 withdrawn since',
   ]);
 });
 
@@ -139,7 +159,7 @@ test('the same traffic and settings give the same dataset, in whatever order it 
   const first = await curateWindow(one, home, { ...window, settings, seed: 7 });
   const second = await curateWindow(other, otherHome, { ...window, settings, seed: 7 });
   expect(second).toEqual(first);
-  expect(readFileSync(datasetFile(otherHome, second.id))).toEqual(readFileSync(datasetFile(home, first.id)));
+  expect(second.artifact).toBe(first.artifact);
 
   const again = await curateWindow(one, home, { ...window, settings, seed: 7, now: new Date(noon + 9_000_000) });
   expect(again).toEqual(first);
@@ -151,7 +171,7 @@ test('new evidence, other settings and a withdrawal make a new version; the old 
   const home = newHome();
   await fill(store, traffic);
   const first = await curateWindow(store, home, { ...window, settings });
-  const before = readFileSync(datasetFile(home, first.id), 'utf8');
+  const before = readFileSync(await home.file(first.artifact!), 'utf8');
   await writeEntries(store, [
     entry.signal({ ...(resolved('poor') as { signal: object }).signal, at: noon + 5000, receivedAt: noon + 5000 }),
   ]);
@@ -164,7 +184,7 @@ test('new evidence, other settings and a withdrawal make a new version; the old 
   });
   expect(await readDataset(store, { agent: 'desk' })).toMatchObject({ version: 4 });
   expect(await readDataset(store, { agent: 'desk', version: 1 })).toEqual(first);
-  expect(readFileSync(datasetFile(home, first.id), 'utf8')).toBe(before);
+  expect(readFileSync(await home.file(first.artifact!), 'utf8')).toBe(before);
 });
 
 /** ann's two turns with somebody else's turn between them. */
@@ -181,7 +201,7 @@ test('a conversation of several people is learned from only if each of them agre
     ...Object.keys(mixed).map((id) => resolved(id)),
   ]);
   const rowsOf = async (dataset: Dataset) => (await allRows(home, dataset)).map(({ trajectory }) => trajectory);
-  const all = { ...window, settings: { maxUserShare: 1 } };
+  const all = { ...window, settings: { maxUserShare: 1, kAnonymity: 1 } };
   const first = await curateWindow(store, home, all);
   expect(await rowsOf(first)).toEqual(['with-bob']);
   expect(first.funnel[1]).toMatchObject({ left: { 'not given': 2, 'withdrawn before': 1, 'withdrawn since': 1 } });
@@ -203,7 +223,7 @@ test('a conversation of several people is learned from only if each of them agre
 test('a turn that arrives late takes the conversation out', async () => {
   const store = await withStore();
   const home = newHome();
-  const all = { ...window, settings: { maxUserShare: 1 } };
+  const all = { ...window, settings: { maxUserShare: 1, kAnonymity: 1 } };
   const [first, second] = joinedBy('late', 'hal') as [JournalEntry, JournalEntry];
   await fill(store, [...talk('of-ann', 'ann'), second, first, resolved('of-ann'), resolved('late')]);
   const stamps = await store.pool.query('select id, consent from pawl.trajectories order by id');
@@ -226,10 +246,10 @@ test('nobody fills a dataset alone', async () => {
   const quiet = users.slice(1, 5).flatMap((user) => talk(`of-${user}`, user));
   const ids = [...loud, ...quiet].flatMap((one) => (one.kind === 'turn' ? [one.turn.trajectory] : []));
   await fill(store, [...loud, ...quiet, ...[...new Set(ids)].map((id) => resolved(id))]);
-  const dataset = await curateWindow(store, newHome(), { ...window, settings: { maxUserShare: 0.34 } });
+  const dataset = await curateWindow(store, newHome(), { ...window, settings: { maxUserShare: 0.34, kAnonymity: 1 } });
   // 2 of ann’s and 4 others: 2 of 6 is a third. 3 of 7 would be 43%.
   expect(dataset.rows).toBe(6);
-  expect(dataset.funnel.at(-1)).toEqual({
+  expect(dataset.funnel.find(({ gate }) => gate === 'user share')).toEqual({
     gate: 'user share',
     entered: 16,
     passed: 6,
@@ -252,14 +272,36 @@ test('a file that was touched is refused, one that was lost comes back with the 
   const home = newHome();
   await fill(store, traffic);
   const dataset = await curateWindow(store, home, { ...window, settings });
-  const path = datasetFile(home, dataset.id);
+  const path = await home.file(dataset.artifact!);
   const text = readFileSync(path, 'utf8');
   writeFileSync(path, text.replace('It was sent.', 'It was lost.'));
-  await expect(allRows(home, dataset)).rejects.toThrow(/is not what dataset desk-v1 was made of/);
+  await expect(allRows(home, dataset)).rejects.toThrow(
+    `dataset.jsonl of ${dataset.artifact} in ${path.slice(0, -'/dataset.jsonl'.length)} is not what was kept`,
+  );
   rmSync(path);
-  await expect(allRows(home, dataset)).rejects.toThrow(/is not at/);
+  await expect(allRows(home, dataset)).rejects.toThrow(/is gone/);
   expect(await curateWindow(store, home, { ...window, settings })).toEqual(dataset);
   expect(readFileSync(path, 'utf8')).toBe(text);
+});
+
+test('a dataset from before there were artifacts is read from the home, and is an artifact once it is made again', async () => {
+  const store = await withStore();
+  const home = newHome();
+  await fill(store, traffic);
+  const made = await curateWindow(store, home, { ...window, settings });
+  const older = join(home.home, 'datasets', 'desk-v1.jsonl');
+  renameSync(await home.file(made.artifact!), older);
+  await home.remove(made.artifact!);
+  await store.pool.query('update pawl.datasets set artifact = null');
+  const dataset = (await readDataset(store, { id: made.id }))!;
+  expect(dataset.artifact).toBeNull();
+  expect(await allRows(home, dataset)).toHaveLength(5);
+  writeFileSync(older, readFileSync(older, 'utf8').replace('It was sent.', 'It was lost.'));
+  await expect(allRows(home, dataset)).rejects.toThrow(/is not what dataset desk-v1 was made of/);
+  await expect(allRows(newHome(), dataset)).rejects.toThrow(/is not at .*from the home it was made in/);
+  expect(await curateWindow(store, home, { ...window, settings })).toEqual(made);
+  expect(existsSync(older)).toBe(false);
+  expect(await allRows(home, made)).toHaveLength(5);
 });
 
 test('what a killed run left behind is cleared away, and its number is used again', async () => {
@@ -267,12 +309,11 @@ test('what a killed run left behind is cleared away, and its number is used agai
   const home = newHome();
   await fill(store, traffic);
   await curateWindow(store, home, { ...window, settings });
-  writeFileSync(join(home, 'datasets', '.draft-999999999-abc'), 'half a row'); // no process has this number
-  writeFileSync(datasetFile(home, 'desk-v2'), 'published, but its row was never committed');
+  writeFileSync(join(home.home, 'datasets', '.draft-999999999-abc'), 'half a row'); // no process has this number
   const second = await curateWindow(store, home, { ...window, settings, seed: 1 });
   expect(second.id).toBe('desk-v2');
   expect(await allRows(home, second)).toHaveLength(5);
-  expect(existsSync(join(home, 'datasets', '.draft-999999999-abc'))).toBe(false);
+  expect(existsSync(join(home.home, 'datasets', '.draft-999999999-abc'))).toBe(false);
 });
 
 test('an agent whose name is no file name is refused', async () => {
@@ -308,7 +349,9 @@ test('a window of an hour costs the same however much was recorded before and af
   };
   const before = await readsOf();
   expect(await scoreWindow(store, hour)).toMatchObject({ trajectories: 10, unchanged: 10 });
-  expect(await curateWindow(store, home, { ...hour, settings: { maxUserShare: 1 } })).toMatchObject({ rows: 1 }); // all ask the same
+  expect(await curateWindow(store, home, { ...hour, settings: { maxUserShare: 1, kAnonymity: 1 } })).toMatchObject({
+    rows: 1,
+  }); // all ask the same
   const after = await readsOf();
   for (const [name, { reads, scanned }] of after) {
     const more = reads - (before.get(name)?.reads ?? 0);
@@ -356,11 +399,11 @@ test('a dataset is known by its file, wherever it lies; one of another database 
   const store = await withStore();
   const home = newHome();
   await fill(store, traffic);
-  const { id } = await curateWindow(store, home, { ...window, settings });
-  const copy = join(newHome(), 'copy.jsonl');
-  writeFileSync(copy, readFileSync(datasetFile(home, id)));
+  const { id, artifact } = await curateWindow(store, home, { ...window, settings });
+  const copy = join(newHome().home, 'copy.jsonl');
+  writeFileSync(copy, readFileSync(await home.file(artifact!)));
   expect(await datasetOfFile(store, copy)).toBe(id);
-  expect(await datasetOfFile(store, datasetFile(home, id))).toBe(id);
+  expect(await datasetOfFile(store, await home.file(artifact!))).toBe(id);
   await expect(datasetOfFile(await withStore(), copy)).rejects.toThrow('is a dataset that this database does not know');
   writeFileSync(copy, '{"messages":[]}\nnonsense');
   expect(await datasetOfFile(store, copy)).toBeNull();

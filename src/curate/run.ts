@@ -4,29 +4,41 @@
  * The result depends on what was recorded, the settings and the seed, and on nothing else: rows are ordered by id. Run
  * again it gives the same dataset; killed anywhere it leaves nothing anybody reads.
  */
-import { existsSync } from 'node:fs';
+import type { Artifacts } from '../artifacts/artifacts.ts';
+import type { PiiSettings } from '../collect/redact/settings.ts';
 import { type Origin, origins } from '../collect/trajectory.ts';
 import type { Score } from '../score/score.ts';
 import { readStandings } from '../store/consents.ts';
-import { type DatasetRow, saveDataset } from '../store/datasets.ts';
+import { type DatasetRow, refuseErased, saveDataset } from '../store/datasets.ts';
+import { raiseHoldout, readHoldout } from '../store/holdouts.ts';
 import type { Store } from '../store/postgres.ts';
+import { readReferences } from '../store/references.ts';
 import { readScoresOf } from '../store/scores.ts';
+import { readWalls } from '../store/walls.ts';
 import { batchesOf, type Placed, placedKey, readSizes, readTurnsOf, windowPages } from '../store/window.ts';
-import {
-  agentName,
-  type Dataset,
-  type DatasetDraft,
-  datasetId,
-  datasetKey,
-  type SettingsInput,
-  settings,
-} from './dataset.ts';
-import { type Draft, datasetFile, openDraft, pairText } from './files.ts';
+import { anonymiseRow, openAnonymiser } from './anonymise.ts';
+import { findShifts } from './check.ts';
+import { agentName, type Dataset, type DatasetDraft, datasetId, datasetKey } from './dataset.ts';
+import { type Draft, keepDraft, openDraft, pairText, removeOlderFile } from './files.ts';
 import { countFunnel, type FunnelCount } from './funnel.ts';
-import { type Gate, gateNames, type Passed, type Seen, seenGates, setGates, sizedGates, wholeGates } from './gates.ts';
+import {
+  type Gate,
+  gateNames,
+  holdsConfidential,
+  type PassedWhole,
+  type Seen,
+  seenGates,
+  setGates,
+  sizedGates,
+  usersOf,
+  wholeGates,
+} from './gates.ts';
+import { patternOf, questionOf } from './k-anonymity.ts';
+import { wordingOf } from './near-duplicates.ts';
 import { NothingKept } from './nothing-kept.ts';
 import { searchPairs } from './pairs.ts';
-import { fingerprint, makeRow } from './row.ts';
+import { fingerprint, type Made, makeRow } from './row.ts';
+import { type SettingsInput, settings, settingsKept } from './settings.ts';
 
 export type CurateWindow = {
   readonly agent: string;
@@ -35,6 +47,8 @@ export type CurateWindow = {
   readonly since: Date;
   readonly until: Date;
   readonly settings?: SettingsInput;
+  /** What is personal for the agent (collect/redact/settings.ts); without it what was masked when it was recorded. */
+  readonly pii?: PiiSettings;
   readonly seed?: number;
   readonly now: Date;
   /** Throws NothingKept instead of making a dataset without rows. */
@@ -43,33 +57,48 @@ export type CurateWindow = {
   readonly onProgress?: (conversations: number) => void;
 };
 
-type Waiting = Passed & {
-  readonly taskType: string | null;
+type Waiting = PassedWhole & {
+  readonly internal: boolean;
   readonly at: { readonly start: number; readonly length: number };
 };
 
-export const curateWindow = (store: Store, home: string, options: CurateWindow): Promise<Dataset> =>
-  select(store, home, options, async (selected, lineage, draft) => {
-    const saved = await saveDataset(store, selected, lineage, (id) => draft.publish(datasetFile(home, id)), datasetId);
-    // The same selection was made before and its file has been lost since: here it is again, byte for byte.
-    if (!existsSync(datasetFile(home, saved.id))) await draft.publish(datasetFile(home, saved.id));
+export const curateWindow = (store: Store, artifacts: Artifacts, options: CurateWindow): Promise<Dataset> =>
+  select(store, artifacts.home, { ...options, keep: true }, async (selected, lineage, draft) => {
+    // Where the same selection was made before and its file has been lost since, here it is again, byte for byte.
+    const artifact = await keepDraft(artifacts, selected, draft);
+    const saved = await saveDataset(store, { ...selected, artifact }, lineage, datasetId, (db, id) =>
+      refuseErased(db, id, options.now),
+    ).catch(async (error: unknown) => {
+      // It may hold what somebody has erased meanwhile: what no dataset refers to is not left lying.
+      if (!(await readReferences(store)).has(artifact)) await artifacts.remove(artifact);
+      throw error;
+    });
+    await removeOlderFile(artifacts, saved.id);
     return saved;
   });
 
 /** What the dataset would be; nothing is kept. */
-export const previewWindow = (store: Store, home: string, options: CurateWindow): Promise<DatasetDraft> =>
-  select(store, home, options, async (selected) => selected);
+export const previewWindow = (store: Store, artifacts: Artifacts, options: CurateWindow): Promise<DatasetDraft> =>
+  select(store, artifacts.home, { ...options, keep: false }, async (selected) => selected);
 
 async function select<T>(
   store: Store,
   home: string,
-  options: CurateWindow,
+  options: CurateWindow & { readonly keep: boolean },
   use: (selected: DatasetDraft, lineage: readonly DatasetRow[], draft: Draft) => Promise<T>,
 ): Promise<T> {
   const { spec, since, until, seed = 0, now } = options;
   const agent = agentName.parse(options.agent);
-  const set = settings.parse(options.settings ?? {});
-  const funnel = countFunnel(gateNames);
+  const given = settings.parse(options.settings ?? {});
+  const heldOut = options.keep
+    ? await raiseHoldout(store, agent, given.holdOut)
+    : Math.max(given.holdOut, await readHoldout(store, agent));
+  const set = { ...given, holdOut: heldOut };
+  const gates = wholeGates(set);
+  // Of what was simulated nobody is a person.
+  const clean = await openAnonymiser(set.on === 'simulation' ? undefined : options.pii);
+  const anonymise = (made: Made) => anonymiseRow(made, clean);
+  const funnel = countFunnel(gateNames(set));
   const waiting: Waiting[] = [];
   let looked = 0;
   const passes = <T>(gates: readonly Gate<T>[], candidate: T): boolean =>
@@ -79,17 +108,18 @@ async function select<T>(
       return why === null;
     });
 
+  const held = await findShifts(store, { agent, origin: set.on, spec: spec.version, since, until });
   const spool = await openDraft(home);
   const draft = await openDraft(home).catch(async (error) => {
     await spool.drop();
     throw error;
   });
-  const search = searchPairs(store, { agent, spec: spec.version, settings: set, spool });
+  const search = searchPairs(store, { ...{ agent, spec: spec.version, settings: set, spool }, clean });
   try {
     // Every origin is looked at, so that the funnel also says what the guard kept out.
     for (const origin of origins as readonly Origin[])
       for await (const page of windowPages(store, { agent, origin, since, until })) {
-        const seen = await lookAt(store, page, spec.version);
+        const seen = await lookAt(store, page, spec.version, held);
         looked += page.length;
         options.onProgress?.(looked);
         if (origin === set.on) await search.look(page, seen);
@@ -102,27 +132,40 @@ async function select<T>(
             const candidate = seen.get(placedKey(one))!;
             const score = candidate.score as Score & { readonly total: number };
             const own = turns.get(placedKey(one)) ?? [];
-            const made = makeRow(own, score);
-            if (!passes(wholeGates, { ...candidate, turns: own, made }) || made.kind === 'refused') continue;
+            const made = await anonymise(makeRow(own, score));
+            if (!passes(gates, { ...candidate, turns: own, made, isClean: clean !== null }) || made.kind === 'refused')
+              continue;
             waiting.push({
               trajectory: made.row.trajectory,
               day: made.row.day,
-              users: [...new Set(own.flatMap(({ user }) => user ?? []))],
+              users: usersOf(own),
+              keys: candidate.walls.keys,
+              tenants: candidate.walls.tenants.flatMap((tenant) => tenant ?? []),
               score: score.total,
               fingerprint: fingerprint(made.row),
+              question: patternOf(questionOf(made.row.threads[0]!.messages)),
+              wording: wordingOf(made.row),
               taskType: made.row.taskType,
+              internal: holdsConfidential({ made }, set.confidential),
               at: await spool.add(JSON.stringify(made.row)),
             });
           }
         }
       }
     const rows = await choose(waiting, funnel, spool, draft, (gate, all) => gate.select(all, set, seed));
-    const compared = await search.choose(seed);
+    const compared = await search.choose(seed, waiting);
     for (const pair of compared.pairs) await draft.add(pairText(pair));
     if (rows.length + compared.pairs.length === 0 && options.refuseEmpty) throw new NothingKept(funnel.steps());
     const sources = countBy(compared.pairs.map(({ source }) => source));
     const pairs = { rows: compared.pairs.length, sources, funnel: compared.funnel };
-    const about = { spec: spec.version, settings: set, seed, funnel: funnel.steps(), pairs, hash: draft.hash() };
+    const about = {
+      spec: spec.version,
+      settings: settingsKept(set),
+      seed,
+      funnel: funnel.steps(),
+      pairs,
+      hash: draft.hash(),
+    };
     const inRows = new Set(rows.map(({ day, trajectory }) => `${day} ${trajectory}`));
     const onlyInPairs = compared.origins.filter(({ day, trajectory }) => !inRows.has(`${day} ${trajectory}`));
     const selected: DatasetDraft = {
@@ -133,7 +176,9 @@ async function select<T>(
       until: until.getTime(),
       taskTypes: countBy(rows.map(({ taskType }) => taskType ?? 'unknown')),
       rows: rows.length,
+      internal: compared.internal || rows.some((row) => row.internal),
       key: datasetKey(about),
+      artifact: null,
     };
     return await use(selected, [...rows, ...onlyInPairs], draft);
   } finally {
@@ -142,19 +187,30 @@ async function select<T>(
   }
 }
 
-/** What the first gates need of a page: scores and today's consent. */
-async function lookAt(store: Store, page: readonly Placed[], spec: string): Promise<Map<string, Seen>> {
+/** What the first gates need of a page: scores, today's consent, and what it came with. */
+async function lookAt(
+  store: Store,
+  page: readonly Placed[],
+  spec: string,
+  held: Awaited<ReturnType<typeof findShifts>>,
+): Promise<Map<string, Seen>> {
   const scores = await readScoresOf(store, page, spec);
-  const standings = await readStandings(
-    store,
-    page.map(({ trajectory }) => trajectory),
-  );
+  const trajectories = page.map(({ trajectory }) => trajectory);
+  const standings = await readStandings(store, trajectories);
+  const walls = await readWalls(store, trajectories);
   return new Map(
     page.map((one, i) => [
       placedKey(one),
       {
         trajectory: one.trajectory,
         standing: standings[i]!,
+        walls: walls[i]!,
+        shifted: held.some(
+          ({ key, taskType, releasedAt }) =>
+            walls[i]!.keys.includes(key) &&
+            walls[i]!.taskTypes.includes(taskType) &&
+            (releasedAt === null || one.trajectory.startedAt > releasedAt),
+        ),
         score: scores.get(placedKey(one)) ?? null,
       },
     ]),

@@ -9,25 +9,25 @@ import { type ListOptions, listing, time } from './command-parts.ts';
 
 export function auditCommand(): Command {
   type AuditOptions = ListOptions & {
-    readonly actor?: string;
-    readonly event?: string;
+    readonly who?: string;
+    readonly type?: string;
     readonly subject?: string;
     readonly since?: Date;
     readonly until?: Date;
   };
   const list = listing('list', 'List what was done, newest first.')
-    .option('--actor <name>', 'only what this one did; pawl for what happened by itself')
-    .option('--event <name>', 'only this, e.g. rollout-promoted')
+    .option('--who <name>', 'only what this one did; pawl for what happened by itself')
+    .option('--type <event>', 'only this, e.g. rollout-promoted; rollout- for all that begin so')
     .option('--subject <id>', 'only about this release, rollout, run or report')
     .option('--since <time>', 'after: 2h, 3d, or 2026-04-01', (text: string) => parseMoment(text))
     .option('--until <time>', 'before', (text: string) => parseMoment(text))
     .addHelpText(
       'after',
-      '\nExample: who deployed in April?\n  pawl audit list --event rollout-started --since 2026-04-01 --until 2026-05-01',
+      '\nExample: who deployed in April?\n  pawl audit list --type rollout-started --since 2026-04-01 --until 2026-05-01',
     )
     .action((options: AuditOptions) =>
       withHome(options, 'existing', async ({ store, terminal }) => {
-        const { agent, actor, event, subject, since, until, limit } = options;
+        const { agent, who: actor, type: event, subject, since, until, limit } = options;
         const rows = await readAudit(store, { agent, actor, event, subject, since, until, limit });
         if (options.json) {
           for (const row of rows) terminal.write(JSON.stringify(row));

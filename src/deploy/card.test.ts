@@ -13,6 +13,7 @@ const nothing: CardParts = {
   report: null,
   rollout: null,
   dataset: null,
+  lineage: [],
   audit: [],
 };
 // 10 refunds: 4 → 9; 10 status: 10 → 9.
@@ -54,7 +55,7 @@ describe('a model card', () => {
       },
       null,
     );
-    const dataset = { id: 'd1', trajectories: 80, left: { 'no consent': 15, duplicate: 5 } };
+    const dataset = { id: 'd1', trajectories: 80, left: { 'no consent': 15, duplicate: 5 }, gates: [], kAnonymity: 5 };
     const card = modelCard({ ...nothing, report, dataset, audit: [row] });
     expect(card).toContain('Dataset d1: 80 trajectories. Left out: 15 no consent, 5 duplicate.');
     expect(card).toContain(

@@ -9,6 +9,7 @@ import type { RunRecord } from '../train/run-record.ts';
 import type { AuditRow } from './audit.ts';
 import type { Release } from './release.ts';
 import { type Rollout, weightOf } from './rollout.ts';
+import { yaml } from './yaml.ts';
 
 export type CardParts = {
   readonly release: Release;
@@ -21,12 +22,17 @@ export type CardParts = {
     readonly id: string;
     readonly trajectories: number;
     readonly left: Readonly<Record<string, number>>;
+    /** What went in and came out of each gate, in order: consent, personal data, k-anonymity and the others. */
+    readonly gates: readonly { readonly gate: string; readonly entered: number; readonly passed: number }[];
+    readonly kAnonymity: number | null;
   } | null;
+  /** What it was made from, the nearest first. */
+  readonly lineage: readonly Release[];
   /** Audit rows about the release and its rollout, oldest first. */
   readonly audit: readonly AuditRow[];
 };
 
-export function modelCard({ release, baseline, run, report, rollout, dataset, audit }: CardParts): string {
+export function modelCard({ release, baseline, run, report, rollout, dataset, lineage, audit }: CardParts): string {
   const head = audit.at(-1);
   return `${[
     `# ${inline(release.name)}`,
@@ -37,10 +43,28 @@ export function modelCard({ release, baseline, run, report, rollout, dataset, au
         ? 'No dataset is on record.'
         : `Dataset ${inline(release.dataset)}; its record is not here any more.`
       : `Dataset ${inline(dataset.id)}: ${dataset.trajectories} trajectories. Left out: ${left(dataset.left)}.`,
+    ...(dataset === null || dataset.gates.length === 0
+      ? []
+      : [
+          [
+            '| gate | entered | passed |',
+            '|---|---:|---:|',
+            ...dataset.gates.map(({ gate, entered, passed }) => `| ${inline(gate)} | ${entered} | ${passed} |`),
+          ].join('\n'),
+        ]),
+    ...(dataset === null || dataset.kAnonymity === null
+      ? []
+      : [`Patterns of fewer than ${dataset.kAnonymity} people are left out (k-anonymity).`]),
     '## Method',
     run === null
       ? 'No training run is on record.'
       : `Run ${inline(run.id)}, recipe ${inline(run.recipe)}, ${run.step} of ${run.steps} steps from ${inline(base(run.base))}, seed ${run.seed}; ended ${run.status}${run.reason === null ? '' : `: ${inline(run.reason)}`}.`,
+    ...(run === null ? [] : [`Settings: \`${inline(JSON.stringify(run.settings))}\``]),
+    ...answering(release),
+    '## Lineage',
+    lineage.length === 0
+      ? 'It was made from no other release.'
+      : `Made from ${lineage.map(({ name }) => inline(name)).join(', which was made from ')}${run === null ? '' : `; trained from ${inline(base(run.base))}`}.`,
     '## Evaluation',
     ...evaluation(report),
     '## Safety',
@@ -50,6 +74,35 @@ export function modelCard({ release, baseline, run, report, rollout, dataset, au
     ...(head === undefined ? [] : [`Audit row ${head.n}, hash \`${head.hash}\`.`]),
   ].join('\n\n')}\n`;
 }
+
+function answering({ sampling, prompt, thinking }: Release): string[] {
+  const said = [
+    ...(Object.keys(sampling).length === 0 ? [] : [`Sampling: \`${inline(JSON.stringify(sampling))}\`.`]),
+    ...(prompt === null ? [] : [`Its own prompt (${prompt.rule}), ${prompt.text.length} characters.`]),
+    ...(thinking === null ? [] : [`Thinking: ${thinking} tokens at most.`]),
+  ];
+  return said.length === 0 ? [] : [said.join(' ')];
+}
+
+/** The same records for a program, as YAML. */
+export const cardYaml = ({ release, baseline, run, report, rollout, dataset, lineage, audit }: CardParts): string =>
+  `${yaml({
+    release: { ...release, createdAt: day(release.createdAt) },
+    replaces: baseline?.name ?? null,
+    lineage: lineage.map(({ id, name, model }) => ({ id, name, model })),
+    data: dataset,
+    method: run && {
+      ...{ run: run.id, recipe: run.recipe, base: base(run.base), seed: run.seed, steps: run.steps, step: run.step },
+      ...{ status: run.status, settings: run.settings },
+    },
+    evaluation: report && {
+      ...{ report: report.id, suite: report.suite, attempts: report.attempts, verdict: report.verdict },
+      ...{ reasons: report.reasons, overall: report.overall, types: report.types },
+    },
+    safety: { drift: report?.drift ?? null },
+    rollout: rollout && { id: rollout.id, phase: rollout.phase, share: weightOf(rollout), reasons: rollout.reasons },
+    approvals: audit.map(({ n, at, actor, event, hash }) => ({ n, at: day(at), by: actor, event, hash })),
+  })}\n`;
 
 function evaluation(report: Report | null): string[] {
   if (report === null) return ['It has not been evaluated.'];

@@ -3,14 +3,24 @@ import { random } from '../simulate/random.ts';
 import type { Said } from '../store/measures.ts';
 import { judge } from './checks/all.ts';
 import { type Decision, decide } from './decide.ts';
-import { halfWidth, shareEvidence } from './evidence.ts';
+import { halfWidth, rateEvidence } from './evidence.ts';
+import { promotionStanding } from './promotion.ts';
 import { moved, type Rollout, rolloutSettings } from './rollout.ts';
 import type { Sample, Served } from './slice.ts';
 
-const settings = rolloutSettings.parse({ holdSeconds: 100, patienceSeconds: 1000, minTurns: 50, minUnits: 20 });
+const settings = rolloutSettings.parse({
+  ...{
+    holdSeconds: 100,
+    patienceSeconds: 1000,
+    minTurns: 50,
+    minUnits: 20,
+    promotion: { rule: 'checks' },
+    shadow: { share: 0 },
+  },
+});
 const canary: Rollout = {
   ...{ id: 'r1', agent: 'desk', baseline: 'a', candidate: 'b', report: null, phase: 'canary', step: 0, settings },
-  ...{ reasons: [], version: 1, createdAt: 0, startedAt: 0, stepSince: 0, endedAt: null },
+  ...{ reasons: [], stepsAt: [0], looks: [], version: 1, createdAt: 0, startedAt: 0, stepSince: 0, endedAt: null },
 };
 
 /** `ones` of `n` users had 1, the others 0. */
@@ -27,6 +37,7 @@ const good: Release = {
 type Slow = { readonly limitMs: number; readonly count: number; readonly of: number } | null;
 /** As the checks measure it. */
 const sides = (baseline: Release, candidate: Release, slow: Slow) => ({
+  ratio: { baseline: 950, candidate: 50, share: 0.05 },
   errors: { baseline, candidate },
   latency: { baseline: baseline.calls, candidate: slow?.of ?? candidate.calls, slow },
   outcome: { baseline: baseline.outcome, candidate: candidate.outcome },
@@ -40,7 +51,14 @@ const measured = (candidate: Partial<Release>, slow: Slow = null, baseline = goo
 const nothing: Release = { calls: 0, errors: 0, outcome: none, feedback: none, slices: [] };
 const silence = sides(nothing, nothing, null);
 const next = (rollout: Rollout, measurements: ReturnType<typeof sides>, now: number): Decision =>
-  decide(rollout, judge(measurements, rollout.settings), now);
+  decide(
+    rollout,
+    {
+      checks: judge(measurements, rollout.settings, rollout.step),
+      promotion: promotionStanding([measurements.outcome], rollout.looks, rollout.settings, now),
+    },
+    now,
+  );
 const after = 100_000; // ms: the hold is over
 
 describe('deciding', () => {
@@ -52,7 +70,7 @@ describe('deciding', () => {
   it('holds without traffic: a quiet night is neither a failure nor a pass', () => {
     const decision = next(canary, silence, after);
     expect(decision.kind).toBe('hold');
-    expect(decision.checks.map(({ end }) => end)).toEqual(['unmeasured', 'unmeasured', 'unmeasured', 'unmeasured']);
+    expect(decision.checks.map(({ end }) => end)).toEqual(['pass', ...Array(4).fill('unmeasured')]);
     expect(decision.reasons[0]).toBe('Too few calls to tell: baseline 0, candidate 0, each needs 50.');
   });
 
@@ -131,6 +149,30 @@ describe('deciding', () => {
   });
 });
 
+describe('the shares of users', () => {
+  it('that are not as drawn hold everything, and are told', () => {
+    const skewed = { ...measured({}), ratio: { baseline: 900, candidate: 100, share: 0.05 } };
+    expect(next(canary, skewed, after)).toMatchObject({
+      kind: 'hold',
+      reasons: [expect.stringMatching(/^Users: 100 of 1000 have had the candidate, where 5% should; chance does not/)],
+    });
+    expect(next(canary, skewed, 1_000_000).kind).toBe('pause');
+  });
+
+  it('are not looked at where there is nobody to compare with', () => {
+    const all = { ...measured({}), ratio: { baseline: 0, candidate: 100, share: 1 } };
+    expect(next({ ...canary, step: 3 }, all, after).kind).toBe('promote');
+  });
+});
+
+describe('errors', () => {
+  it('that are certainly more, but by less than the ratio, take nobody back', () => {
+    // 2.4% against 2%: certain with 100,000 calls each, and 1.2 times as many.
+    const more = measured({ calls: 100_000, errors: 2400 }, null, { ...good, calls: 100_000, errors: 2000 });
+    expect(next(canary, more, after).checks[1]).toMatchObject({ name: 'errors', end: 'pass' });
+  });
+});
+
 describe('slices of users', () => {
   const personal = (yes: Sample, no: Sample): Served['slices'] => [
     { dimension: 'personal data', name: 'yes', outcome: yes },
@@ -156,14 +198,14 @@ describe('slices of users', () => {
   it('are looked at only where a tenth of the users is in them', () => {
     // 2 × 19 of 400 users.
     const few = compared(personal(share(19, 19), share(121, 181)), {}, personal(share(0, 19), share(140, 181)));
-    expect(judge(few, { ...settings, minUnits: 5 }).filter(({ name }) => name === 'slice')).toHaveLength(1);
+    expect(judge(few, { ...settings, minUnits: 5 }, 0).filter(({ name }) => name === 'slice')).toHaveLength(1);
     expect(next({ ...canary, settings: { ...settings, minUnits: 5 } }, few, after).kind).toBe('advance');
   });
 
   it('tell nothing where all users are alike', () => {
     const alike = [{ dimension: 'personal data', name: 'yes', outcome: good.outcome }] as const;
-    expect(judge(compared(alike, {}, alike), settings).map(({ name }) => name)).toEqual([
-      ...['errors', 'latency', 'outcome', 'feedback'],
+    expect(judge(compared(alike, {}, alike), settings, 0).map(({ name }) => name)).toEqual([
+      ...['ratio', 'errors', 'latency', 'outcome', 'feedback'],
     ]);
   });
 
@@ -195,7 +237,7 @@ describe('slices of users', () => {
   });
 
   it('seldom take an equal candidate back: ten of them, looked at after every hundred users of 4000', () => {
-    // Four steps of a rollout at α = 0.05, of which this is one, and one kind of check of five: 200 × 0.05 / 20 < 1.
+    // The second of four steps has 5/24 of α = 0.05, and this is one kind of check of five: 200 × 0.05 × 5/24 / 5 < 1.
     const rng = random('equal slices');
     const types = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
     let accused = 0;
@@ -217,7 +259,7 @@ describe('slices of users', () => {
           });
           return { ...good, outcome: side.get('')!, slices };
         });
-        const all = judge(sides(baseline!, candidate!, null), settings);
+        const all = judge(sides(baseline!, candidate!, null), settings, 1);
         if (all.some(({ name, end }) => name === 'slice' && end === 'fail')) {
           accused++;
           break;
@@ -230,16 +272,16 @@ describe('slices of users', () => {
 
 describe('the tests behind it', () => {
   it('count errors by whose they are: three, all the candidate’s, at 5% of the traffic', () => {
-    // Each would be the candidate's with probability 1.5·50 / (1.5·50 + 950) = 0.0732.
-    expect(shareEvidence(0, 0, 0.0732)).toBe(1);
-    expect(shareEvidence(3, 3, 0.0732)).toBeGreaterThan(320);
-    const few = judge(measured({ calls: 50, errors: 3 }, null, { ...good, calls: 950, errors: 0 }), settings);
-    expect(few[0]!.end).toBe('fail');
+    // Each would be the candidate's with probability 50 / (50 + 950) = 0.05. Were its rate 40 times as high, with 0.678.
+    expect(rateEvidence(0, 0, 0.05)).toBe(1);
+    expect(rateEvidence(3, 3, 0.05)).toBeGreaterThan((0.678 / 0.05) ** 3 / 6);
+    const few = judge(measured({ calls: 50, errors: 3 }, null, { ...good, calls: 950, errors: 0 }), settings, 0);
+    expect(few[1]!.end).toBe('fail');
   });
 
   it('find one error of fifty calls compatible with a baseline of none', () => {
-    const one = judge(measured({ calls: 500, errors: 1 }, null, { ...good, calls: 500, errors: 0 }), settings);
-    expect(one[0]!.end).toBe('pass');
+    const one = judge(measured({ calls: 500, errors: 1 }, null, { ...good, calls: 500, errors: 0 }), settings, 0);
+    expect(one[1]!.end).toBe('pass');
   });
 
   it('seldom accuse an equal candidate, looked at after every user of 2000', () => {

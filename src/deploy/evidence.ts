@@ -8,7 +8,7 @@ import { binomialTail, normalQuantile } from '../evaluate/statistics.ts';
 import type { Sample } from './slice.ts';
 
 /** Below this probability a result is not taken as compatible with "not worse". */
-const doubt = 0.1;
+export const doubt = 0.1;
 
 /** Is the share k/n above `bound`? */
 export function shareEnd(k: number, n: number, bound: number, alpha: number): 'pass' | 'fail' | 'inconclusive' {
@@ -16,17 +16,37 @@ export function shareEnd(k: number, n: number, bound: number, alpha: number): 'p
   return binomialTail(k, n, bound) >= doubt ? 'pass' : 'inconclusive';
 }
 
+const places = [0.05, 0.15, 0.3, 0.5, 0.7, 0.9];
+/** Evidence against "the share is at most p₀". */
+export const shareEvidence = (k: number, n: number, p0: number): number =>
+  evidence(
+    k,
+    n,
+    p0,
+    places.map((place) => p0 + (1 - p0) * place),
+  );
+
+const ratios = [1.6, 2, 2.5, 4, 10, 40];
 /**
- * Evidence against "the share is at most p₀": the average, over a few larger shares q, of the likelihood ratio q to p₀. Under
- * any share up to p₀ each ratio is a supermartingale from 1, and so is their average.
+ * Evidence against "the candidate's rate is at most the baseline's", from whose the events of both are: each would be the
+ * candidate's with probability p₀, its part of all calls; were its rate r times as high, with r·p₀ / (r·p₀ + 1 − p₀).
  */
-export function shareEvidence(k: number, n: number, p0: number): number {
-  const places = [0.05, 0.15, 0.3, 0.5, 0.7, 0.9];
-  const ratios = places.map((place) => {
-    const q = p0 + (1 - p0) * place;
-    return Math.exp(Math.min(700, k * Math.log(q / p0) + (n - k) * Math.log((1 - q) / (1 - p0))));
-  });
-  return ratios.reduce((sum, ratio) => sum + ratio, 0) / ratios.length;
+export const rateEvidence = (k: number, n: number, p0: number): number =>
+  evidence(
+    k,
+    n,
+    p0,
+    ratios.map((ratio) => (ratio * p0) / (ratio * p0 + 1 - p0)),
+  );
+
+/**
+ * The average, over a few larger shares q, of the likelihood ratio q to p₀. Under any share up to p₀ each ratio is a
+ * supermartingale from 1, and so is their average.
+ */
+function evidence(k: number, n: number, p0: number, larger: readonly number[]): number {
+  let sum = 0;
+  for (const q of larger) sum += Math.exp(Math.min(700, k * Math.log(q / p0) + (n - k) * Math.log((1 - q) / (1 - p0))));
+  return sum / larger.length;
 }
 
 export const meanOf = ({ n, sum }: Sample): number => sum / n;
@@ -56,7 +76,7 @@ export function halfWidth(a: Sample, b: Sample, tuned: number, alpha: number): n
  * Of the difference of two means. Each side's variance is taken as no less than that of both sides together: were the two
  * alike, that is what it would be, and a side of a few lucky users would otherwise claim a certainty it does not have.
  */
-function standardError(a: Sample, b: Sample): number {
+export function standardError(a: Sample, b: Sample): number {
   const all = variance({ n: a.n + b.n, sum: a.sum + b.sum, squares: a.squares + b.squares });
   const of = (side: Sample) => Math.max(variance(side), all) / side.n;
   return Math.sqrt(of(a) + of(b));

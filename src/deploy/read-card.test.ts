@@ -1,9 +1,11 @@
 import { expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { datasetId } from '../curate/dataset.ts';
+import { settings, settingsKept } from '../curate/settings.ts';
 import { saveDataset } from '../store/datasets.ts';
 import { noon } from '../store/fixtures.ts';
 import { withStore } from '../store/test-store.ts';
-import { readCard } from './read-card.ts';
+import { readCard, readCardYaml } from './read-card.ts';
 import { createRelease } from './reconcile.ts';
 
 it('a card names the dataset the release came from, with what was left out of it', async () => {
@@ -11,27 +13,26 @@ it('a card names the dataset the release came from, with what was left out of it
   await store.pool.query(`insert into pawl.reward_specs values ('spec-1', '[]', now())`);
   const draft = {
     ...{ agent: 'desk', createdAt: noon, since: noon, until: noon, spec: 'spec-1', seed: 1, rows: 80, taskTypes: {} },
-    ...{ hash: 'a'.repeat(64), key: 'k' },
-    settings: {
-      on: 'production',
-      minScore: 0.7,
-      minMeasured: 0.5,
-      maxLatencySeconds: 30,
-      maxUserShare: 0.05,
-      minGap: 0.2,
-    } as const,
+    ...{ hash: 'a'.repeat(64), key: 'k', artifact: null, internal: false },
+    settings: settingsKept(settings.parse({})),
     funnel: [
       { gate: 'consent', entered: 100, passed: 85, left: { 'no consent': 15 } },
       { gate: 'copies', entered: 85, passed: 80, left: { duplicate: 5 } },
     ],
     pairs: { rows: 0, sources: {}, funnel: [] },
   };
-  const dataset = await saveDataset(store, draft, [], async () => {}, datasetId);
+  const dataset = await saveDataset(store, draft, [], datasetId);
   const given = { agent: 'desk', name: 'v2', upstream: 'local', model: 'm2' };
   const release = await createRelease(store, { ...given, dataset: dataset.id }, 'ann', noon);
   expect(await readCard(store, release)).toContain(
     'Dataset desk-v1: 80 trajectories. Left out: 15 no consent, 5 duplicate.',
   );
+  expect(await readCard(store, release)).toContain('| consent | 100 | 85 |');
+  const child = await createRelease(store, { ...given, name: 'v2b', parent: release.id }, 'ann', noon);
+  expect(await readCard(store, child)).toContain('Made from v2.');
+  const read = parse(await readCardYaml(store, release));
+  expect(read).toMatchObject({ release: { name: 'v2' }, data: { trajectories: 80, gates: [{ gate: 'consent' }, {}] } });
+  expect(read.approvals).toMatchObject([{ by: 'ann', event: 'release-created' }]);
   const other = await createRelease(store, { ...given, name: 'v3', dataset: 'desk-v9' }, 'ann', noon);
   expect(await readCard(store, other)).toContain('Dataset desk-v9; its record is not here any more.');
 });

@@ -7,10 +7,16 @@ import { readRelease } from '../store/releases.ts';
 import { readReport } from '../store/reports.ts';
 import { listRollouts } from '../store/rollouts.ts';
 import { postgresRunStore } from '../store/runs.ts';
-import { type CardParts, modelCard } from './card.ts';
+import { type CardParts, cardYaml, modelCard } from './card.ts';
 import type { Release } from './release.ts';
 
-export async function readCard(store: Store, release: Release): Promise<string> {
+export const readCard = async (store: Store, release: Release): Promise<string> =>
+  modelCard(await readParts(store, release));
+
+export const readCardYaml = async (store: Store, release: Release): Promise<string> =>
+  cardYaml(await readParts(store, release));
+
+async function readParts(store: Store, release: Release): Promise<CardParts> {
   const [rollout = null] = await listRollouts(store, { candidate: release.id, limit: 1 });
   const baseline = rollout === null ? null : await readRelease(store, { id: rollout.baseline });
   const reportId = rollout?.report ?? release.report;
@@ -19,16 +25,30 @@ export async function readCard(store: Store, release: Release): Promise<string> 
   const dataset = release.dataset === null ? null : await readDataset(store, { id: release.dataset });
   const about = [release.id, ...(rollout === null ? [] : [rollout.id])];
   const audit = (await Promise.all(about.map((subject) => readAudit(store, { subject, limit: 1000 })))).flat();
-  return modelCard({
+  return {
     ...{ release, baseline, run, report, rollout },
     dataset: dataset && summaryOf(dataset),
+    lineage: await parentsOf(store, release),
     audit: audit.sort((a, b) => a.n - b.n),
-  });
+  };
 }
 
-function summaryOf({ id, rows, funnel }: Dataset): CardParts['dataset'] {
+const mostParents = 20;
+async function parentsOf(store: Store, { parent }: Release): Promise<Release[]> {
+  const found: Release[] = [];
+  for (let id = parent; id !== null && found.length < mostParents; ) {
+    const next: Release | null = await readRelease(store, { id });
+    if (next === null || found.some((one) => one.id === next.id)) break;
+    found.push(next);
+    id = next.parent;
+  }
+  return found;
+}
+
+function summaryOf({ id, rows, funnel, settings }: Dataset): CardParts['dataset'] {
   const left = new Map<string, number>();
   for (const step of funnel)
     for (const [reason, count] of Object.entries(step.left)) left.set(reason, (left.get(reason) ?? 0) + count);
-  return { id, trajectories: rows, left: Object.fromEntries(left) };
+  const gates = funnel.map(({ gate, entered, passed }) => ({ gate, entered, passed }));
+  return { id, trajectories: rows, left: Object.fromEntries(left), gates, kAnonymity: settings.kAnonymity ?? null };
 }

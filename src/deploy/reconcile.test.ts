@@ -13,7 +13,13 @@ import { createRelease, moveRollout, reconcile, serveRelease, startRollout } fro
 import { weightOf } from './rollout.ts';
 
 const second = 1000;
-const settings = { holdSeconds: 60, patienceSeconds: 600, minTurns: 20, minUnits: 10 };
+const settings = {
+  ...{ holdSeconds: 60, patienceSeconds: 600, minTurns: 20, minUnits: 10 },
+  promotion: { rule: 'checks' },
+  shadow: { share: 0 },
+} as const;
+/** As many users of the baseline as there should be beside 20 of the candidate. */
+const beside = (share: number) => Math.round((20 * (1 - share)) / share);
 const passing = { id: 'report-1', verdict: 'pass', baseline: 'v1', candidate: 'v2' } as const;
 
 async function begin(store: Store, verdict: 'pass' | 'fail' | 'inconclusive' = 'pass', forced?: string) {
@@ -42,7 +48,7 @@ describe('a rollout', () => {
       weights.push(weightOf((await readRollout(store, 'r1'))!));
       expect((await servingRelease(store, 'desk'))?.id).toBe(v1.id);
       await writeEntries(store, [
-        ...(step < 3 ? traffic({ release: 'v1', users: 40, resolved: 20, from }) : []),
+        ...traffic({ release: 'v1', users: beside(weights[step]!), resolved: beside(weights[step]!) / 2, from }),
         ...traffic({ release: 'v2', users: 20, resolved: 18, from }),
       ]);
       expect((await reconcile(store, { now: from + 30 * second }))[0]?.decision.kind).toBe('hold');
@@ -108,7 +114,7 @@ describe('a rollout', () => {
     const store = await withStore();
     await begin(store);
     await writeEntries(store, [
-      ...traffic({ release: 'v1', users: 40, resolved: 20, from: noon }),
+      ...traffic({ release: 'v1', users: 380, resolved: 190, from: noon }),
       ...traffic({ release: 'v2', users: 20, resolved: 18, from: noon }),
     ]);
     const now = noon + 61 * second;

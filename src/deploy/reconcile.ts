@@ -6,16 +6,21 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { ConflictError, NotFoundError } from '../errors.ts';
+import { holds, type Lead } from '../store/lead.ts';
 import type { Store } from '../store/postgres.ts';
 import { insertRelease, readRelease, routedAliases, servingRelease, setRoute } from '../store/releases.ts';
 import { insertRollout, listRollouts, readRollout, updateRollout } from '../store/rollouts.ts';
 import { type AdmissionReport, admit } from './admit.ts';
 import { audit } from './audit.ts';
-import { judge, type Measurements } from './checks/all.ts';
-import { type Decision, decide } from './decide.ts';
-import { measureRollout } from './measure.ts';
+import { judge, type Measurements, shadowPart } from './checks/all.ts';
+import { type Decision, decide, type Found } from './decide.ts';
+import { refuseWhileKilled } from './kill.ts';
+import { type Measured, measureRollout, measureShadow } from './measure.ts';
+import { type Look, promotionStanding, type Standing } from './promotion.ts';
 import { makeRelease, type NewRelease, type Release } from './release.ts';
 import {
+  beginning,
+  isShadowing,
   type MeasuredOrigin,
   type Move,
   moved,
@@ -24,14 +29,26 @@ import {
   rolloutSettings,
   weightOf,
 } from './rollout.ts';
+import { judgeShadow } from './shadow.ts';
 
 /** Registers a release. The same content again gives the same release and no second audit row. */
 export async function createRelease(store: Store, given: NewRelease, actor: string, now: number): Promise<Release> {
   const release = makeRelease(given, now);
   await store.db.transaction().execute(async (transaction) => {
     if (!(await insertRelease(transaction, release))) return;
-    const { id, agent, name, upstream, model, checkpoint, run, report, dataset } = release;
-    const details = { name, upstream, model, checkpoint, run, report, dataset };
+    const { id, agent, name, upstream, model, checkpoint, prompt, thinking, parent, run, report, dataset } = release;
+    const details = {
+      name,
+      upstream,
+      model,
+      checkpoint,
+      thinking,
+      parent,
+      run,
+      report,
+      dataset,
+      hasPrompt: prompt !== null,
+    };
     await audit(transaction, { agent, actor, event: 'release-created', subject: id, details, at: now });
   });
   return (await readRelease(store, { id: release.id }))!;
@@ -89,11 +106,13 @@ export type StartRollout = {
   /** Why a person wants it whatever the report says; stands in the audit log. */
   readonly forced?: string;
   readonly actor: string;
+  /** Of whoever starts it without being told to: it is started only while this stands. */
+  readonly lead?: Lead;
 };
 
 /** From the release that serves now to the candidate; whether it may, and whether it waits for a person, says admit.ts. */
 export async function startRollout(store: Store, start: StartRollout, now: number): Promise<Rollout> {
-  const { id, agent, candidate, report, origin = 'production', actor, forced = null } = start;
+  const { id, agent, candidate, report, origin = 'production', actor, forced = null, lead } = start;
   const settings = { ...rolloutSettings.parse(start.settings ?? {}), origin };
   const existing = await readRollout(store, id);
   if (existing?.candidate === candidate.id) return existing;
@@ -111,24 +130,24 @@ export async function startRollout(store: Store, start: StartRollout, now: numbe
     ...{ agent, candidate: candidate.name, baseline: baseline.name, report, settings, forced },
   });
   if (phase === 'refused') throw new ConflictError(reason);
-  const begins = phase === 'canary' ? now : null;
   const rollout: Rollout = {
     id,
     agent,
     baseline: baseline.id,
     candidate: candidate.id,
     report: report?.id ?? null,
-    phase,
-    step: 0,
+    ...(phase === 'canary'
+      ? beginning(settings, now)
+      : { phase, step: 0, startedAt: null, stepSince: null, stepsAt: [] }),
     settings,
     reasons: [reason],
+    looks: [],
     version: 1,
     createdAt: now,
-    startedAt: begins,
-    stepSince: begins,
     endedAt: null,
   };
   await store.db.transaction().execute(async (transaction) => {
+    if (lead) await holds(transaction, lead);
     if (!(await insertRollout(transaction, rollout))) return;
     const details = {
       baseline: baseline.name,
@@ -137,10 +156,12 @@ export async function startRollout(store: Store, start: StartRollout, now: numbe
       verdict: report?.verdict ?? 'unmeasured',
       forced: forced !== null,
       ...(forced === null ? {} : { reason: forced }),
-      phase,
+      phase: rollout.phase,
       weight: weightOf(rollout),
+      ...(lead ? leaderOf(lead) : {}),
     };
     await audit(transaction, { agent, actor, event: 'rollout-started', subject: id, details, at: now });
+    await refuseWhileKilled(transaction, agent);
     // As in `serveRelease`: what serves now goes on serving until this is done or undone.
     if ((await servingRelease({ db: transaction }, agent))?.id !== baseline.id)
       throw new ConflictError(`Release ${baseline.name} of agent ${agent} no longer serves; start the rollout again.`);
@@ -156,7 +177,11 @@ const eventOf: Record<Move, string> = {
   hold: 'rollout-held',
   rollback: 'rollout-rolled-back',
   abort: 'rollout-aborted',
+  look: 'rollout-looked',
 };
+
+/** Who moved it, where no person did: one rollout is moved by one leader at a time, and the log shows it. */
+const leaderOf = ({ process, term }: Lead) => ({ leader: { process, term } });
 
 /** null: somebody else has moved it meanwhile. */
 async function carryOut(
@@ -164,14 +189,18 @@ async function carryOut(
   rollout: Rollout,
   move: Move,
   reasons: readonly string[],
-  actor: string,
+  by: string | Lead,
   now: number,
+  look: Look | null = null,
 ): Promise<Rollout | null> {
-  const next = moved(rollout, move, reasons, now);
+  const lead = typeof by === 'string' ? null : by;
+  const actor = typeof by === 'string' ? by : 'pawl';
+  const next = moved(rollout, move, reasons, now, look);
   return store.db.transaction().execute(async (transaction) => {
+    if (lead !== null) await holds(transaction, lead);
     if (!(await updateRollout(transaction, next))) return null;
     if (next.phase === 'promoted') await setRoute(transaction, { agent: next.agent, release: next.candidate, at: now });
-    const details = { phase: next.phase, weight: weightOf(next), reasons };
+    const details = { phase: next.phase, weight: weightOf(next), reasons, ...(lead === null ? {} : leaderOf(lead)) };
     await audit(transaction, {
       ...{ agent: next.agent, actor, event: eventOf[move], subject: next.id, details, at: now },
     });
@@ -206,17 +235,21 @@ export type Reconciled = {
 /** One look at every open rollout, or at one agent's, on the traffic that came. Call it every few seconds. */
 export async function reconcile(
   store: Store,
-  { now, agent }: { readonly now: number; readonly agent?: string },
+  { now, agent, lead }: { readonly now: number; readonly agent?: string; readonly lead?: Lead },
 ): Promise<Reconciled[]> {
   const results: Reconciled[] = [];
   for (const rollout of await listRollouts(store, { agent, open: true })) {
     const { measurements, decision } = await look(store, rollout, now);
     const next =
-      decision.kind === 'hold' ? rollout : await carryOut(store, rollout, decision.kind, decision.reasons, 'pawl', now);
+      decision.kind === 'hold'
+        ? rollout
+        : await carryOut(store, rollout, decision.kind, decision.reasons, lead ?? 'pawl', now, decision.look);
     if (next) results.push({ rollout: next, decision, measurements });
   }
   return results;
 }
+
+const notYet: Standing = { kind: 'unasked', reason: 'No user has it yet.', look: null };
 
 /** What is measured of a rollout now and what would follow. Moves nothing. */
 export async function look(
@@ -224,7 +257,17 @@ export async function look(
   rollout: Rollout,
   now: number,
 ): Promise<Pick<Reconciled, 'measurements' | 'decision'>> {
-  if (rollout.startedAt === null) return { measurements: {}, decision: decide(rollout, [], now) };
-  const measurements = await measureRollout(store, rollout, now);
-  return { measurements, decision: decide(rollout, judge(measurements, rollout.settings), now) };
+  const { settings, looks, step } = rollout;
+  if (isShadowing(rollout)) {
+    const { shadow, baselineErrors } = await measureShadow(store, rollout, now);
+    const checks = judgeShadow(shadow, baselineErrors, settings, settings.alpha * shadowPart(settings));
+    return { measurements: { shadow }, decision: decide(rollout, { checks, promotion: notYet }, now) };
+  }
+  const found = (checks: Measurements, steps: Measured['steps']): Found => ({
+    checks: rollout.startedAt === null ? [] : judge(checks, settings, step),
+    promotion: promotionStanding(steps, looks, settings, now),
+  });
+  if (rollout.startedAt === null) return { measurements: {}, decision: decide(rollout, found({}, []), now) };
+  const { checks, steps } = await measureRollout(store, rollout, now);
+  return { measurements: checks, decision: decide(rollout, found(checks, steps), now) };
 }

@@ -1,6 +1,6 @@
 /**
- * The record of what can answer traffic: a model at an upstream, with the sampling settings it is served with, and where it
- * came from. A release never changes; its id is the hash of its content, so making the same one again
+ * The record of what can answer traffic: a model at an upstream, with the sampling settings, the prompt and the thinking budget it is
+ * served with, and where it came from. A release never changes; its id is the hash of its content, so making the same one again
  * gives the same release. Turns carry its name, which is unique for an agent.
  */
 import { createHash } from 'node:crypto';
@@ -14,12 +14,18 @@ export const releaseSchema = z.strictObject({
   upstream: z.string().min(1),
   /** The model's name there. */
   model: z.string().min(1).max(256),
-  /** Folder of its weights; null for a model whose weights are somebody else's. */
+  /** Its weights: a reference, or a folder of the machine it was made on; null for a model whose weights are somebody else's. */
   checkpoint: z.string().nullable(),
   /** Fields of a request that are set where the caller does not set them, e.g. { temperature: 0.7 }. */
   sampling: z
     .record(z.string().regex(/^[a-z][a-z0-9_]{0,63}$/), z.unknown())
     .refine((fields) => JSON.stringify(fields).length <= 4096, 'at most 4096 characters of JSON'),
+  /** Instructions of its own: in place of the caller's, or before them. */
+  prompt: z.strictObject({ text: z.string().min(1).max(100_000), rule: z.enum(['replace', 'before']) }).nullable(),
+  /** Most tokens of thinking before an answer; 0: none. null: as the server does by itself. */
+  thinking: z.int().min(0).max(1_000_000).nullable(),
+  /** Id of the release it was made from; null for a first one. */
+  parent: z.string().nullable(),
   run: z.string().nullable(),
   report: z.string().nullable(),
   dataset: z.string().nullable(),
@@ -27,18 +33,27 @@ export const releaseSchema = z.strictObject({
 });
 export type Release = Readonly<z.infer<typeof releaseSchema>>;
 
+/** How a server is told of a thinking budget; config.ts names them, gateway/released-body.ts knows the fields. */
+export const thinkingDialects = ['vllm', 'template', 'openrouter', 'anthropic', 'nim'] as const;
+export type ThinkingDialect = (typeof thinkingDialects)[number];
+
 export type NewRelease = Pick<Release, 'agent' | 'name' | 'upstream' | 'model'> &
-  Partial<Pick<Release, 'checkpoint' | 'sampling' | 'run' | 'report' | 'dataset'>>;
+  Partial<Pick<Release, 'checkpoint' | 'sampling' | 'prompt' | 'thinking' | 'parent' | 'run' | 'report' | 'dataset'>>;
 
 export function makeRelease(given: NewRelease, now: number): Release {
   const { agent, name, upstream, model } = given;
   const { checkpoint = null, sampling = {}, run = null, report = null, dataset = null } = given;
-  // null: a place kept free, so that ids stay what they were when a prompt could have stood there.
-  const content = JSON.stringify([agent, name, upstream, model, checkpoint, null, sorted(sampling)]);
+  const { prompt = null, thinking = null, parent = null } = given;
+  // What most releases do not have stands at the end, so that ids stay what they were before there was such a thing.
+  const content = JSON.stringify([
+    ...[agent, name, upstream, model, checkpoint, prompt, sorted(sampling)],
+    ...(thinking === null ? [] : [{ thinking }]),
+  ]);
   const id = `release-${createHash('sha256').update(content).digest('hex').slice(0, 16)}`;
   return releaseSchema.parse({
     id,
-    ...{ agent, name, upstream, model, checkpoint, sampling, run, report, dataset, createdAt: now },
+    ...{ agent, name, upstream, model, checkpoint, sampling, prompt, thinking, parent, run, report, dataset },
+    createdAt: now,
   });
 }
 

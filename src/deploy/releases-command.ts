@@ -1,18 +1,43 @@
 /** `pawl releases create|serve|list|show|card`: what can answer traffic, and what does. */
+import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
-import { type CommonOptions, withConfigOption, withHome } from '../command.ts';
+import { hashedId } from '../collect/person.ts';
+import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
-import { ConfigError } from '../errors.ts';
-import { listReleases, routedAliases, servingRelease } from '../store/releases.ts';
+import { ConfigError, NotFoundError } from '../errors.ts';
+import { listKeys } from '../store/keys.ts';
+import { listPins } from '../store/pins.ts';
+import type { Store } from '../store/postgres.ts';
+import { listReleases, readRelease, routedAliases, servingRelease } from '../store/releases.ts';
 import { type Column, oneLine, plain, table } from '../terminal.ts';
+import { adapterState } from './adapter-state.ts';
 import { type ActOptions, acting, type ListOptions, listing, reasonOption, time } from './command-parts.ts';
-import { readCard } from './read-card.ts';
+import { type Pinned, pin, unpin } from './pin.ts';
+import { readCard, readCardYaml } from './read-card.ts';
 import { serveRelease } from './reconcile.ts';
 import { findRelease, type ReleaseAsked, registerRelease, releaseAsked } from './register.ts';
 import { releaseSchema } from './release.ts';
 
 type OneOptions = CommonOptions & { readonly agent?: string };
 const agentOption = ['--agent <name>', 'whose it is (default: the first agent of the settings)'] as const;
+
+type CreateOptions = ActOptions &
+  Omit<Partial<ReleaseAsked>, 'prompt'> & { readonly prompt?: string; readonly promptRule?: 'replace' | 'before' };
+
+function fileText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new InvalidArgumentError(
+      `The file cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+}
+
+function promptRule(text: string): string {
+  if (text === 'replace' || text === 'before') return text;
+  throw new InvalidArgumentError('Give replace or before.');
+}
 
 function samplingFrom(text: string): unknown {
   try {
@@ -25,28 +50,46 @@ function samplingFrom(text: string): unknown {
 const create = acting('create', 'Register a release: a model or checkpoint that can answer an agent’s traffic.')
   .argument('<name>', 'a name that this agent has not used yet')
   .option(...agentOption)
-  .option('--checkpoint <folder>', 'weights that Pawl’s own engine serves')
+  .option('--checkpoint <folder>', 'weights that Pawl’s own engine serves: a folder, or the reference of one')
+  .option('--adapter <folder>', 'an adapter for --upstream to load: a PEFT folder, or the reference of one')
   .option('--upstream <name>', 'a model server of the settings')
   .option('--model <name>', 'the model’s name there')
   .option('--sampling <json>', 'fields for requests that do not set them, e.g. \'{"temperature":0.7}\'', samplingFrom)
-  .option('--run <id>', 'the training run it came from')
+  .option('--prompt <file>', 'instructions of its own: a text file', fileText)
+  .option('--prompt-rule <rule>', 'replace puts them in place of the caller’s, before in front of them', promptRule)
+  .option('--thinking <tokens>', 'most tokens of thinking before an answer; 0: none', wholeNumber(0, 1_000_000))
+  .option('--parent <release>', 'what it was made from (default: what serves)')
+  .option('--run <id>', 'the training run it came from; with --upstream alone, its adapter is what answers')
   .option('--report <id>', 'an evaluation of it')
   .option('--dataset <id>', 'what it was trained on (default: what the run says)')
   .addHelpText(
     'after',
-    '\nExamples:\n  pawl releases create v2 --agent support-desk --checkpoint .pawl/models/v2 --run run-7\n  pawl releases create v1 --agent support-desk --upstream vllm --model Qwen/Qwen3-8B',
+    '\nExamples:\n  pawl releases create v2 --agent support-desk --checkpoint .pawl/models/v2 --run run-7\n  pawl releases create v1 --agent support-desk --upstream vllm --model Qwen/Qwen3-8B\n  pawl releases create v3 --agent support-desk --upstream vllm --run run-8',
   )
-  .action((name: string, options: ActOptions & Partial<ReleaseAsked>) =>
-    withHome(options, 'create', async ({ config, store, terminal }) => {
-      const { checkpoint, upstream, model, sampling, run, report, dataset } = options;
+  .action((name: string, options: CreateOptions) =>
+    withHome(options, 'create', async ({ config, store, artifacts, terminal }) => {
+      const { checkpoint, adapter, upstream, model, sampling, thinking, parent, run, report, dataset } = options;
+      if (options.promptRule !== undefined && options.prompt === undefined)
+        throw new ConfigError('--prompt-rule is for --prompt; give both, or neither.');
+      const prompt =
+        options.prompt === undefined ? undefined : { text: options.prompt, rule: options.promptRule ?? 'replace' };
       const agent = agentOf(config, options.agent).name;
-      const asked = { name, agent, checkpoint, upstream, model, sampling, run, report, dataset };
+      const asked = {
+        ...{ name, agent, checkpoint, adapter, upstream, model, sampling, prompt, thinking, parent },
+        ...{ run, report, dataset },
+      };
       const parsed = releaseAsked.safeParse(asked);
       if (!parsed.success) {
         const problems = parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
         throw new ConfigError(`The release cannot be made: ${problems.join('; ')}.`);
       }
-      const release = await registerRelease(store, config.upstreams, parsed.data, options.by, Date.now());
+      const release = await registerRelease(
+        { store, artifacts, say: (text) => console.error(text) },
+        config,
+        parsed.data,
+        options.by,
+        Date.now(),
+      );
       if (options.json) {
         terminal.write(JSON.stringify(release, null, 2));
         return;
@@ -141,8 +184,9 @@ const show = withConfigOption(new Command('show'))
     withHome(options, 'existing', async ({ config, store, terminal }) => {
       const release = await findRelease(store, agentOf(config, options.agent).name, name);
       const serving = (await servingRelease(store, release.agent))?.id === release.id;
+      const adapter = await adapterState(config.upstreams, release);
       if (options.json) {
-        terminal.write(JSON.stringify({ ...release, serving }, null, 2));
+        terminal.write(JSON.stringify({ ...release, serving, adapter }, null, 2));
         return;
       }
       const { sampling } = release;
@@ -151,8 +195,12 @@ const show = withConfigOption(new Command('show'))
       );
       for (const [title, value] of [
         ['model', `${release.model} at upstream ${release.upstream}`],
+        ['adapter', adapter?.sentence ?? null],
         ['checkpoint', release.checkpoint],
         ['sampling', Object.keys(sampling).length === 0 ? null : JSON.stringify(sampling)],
+        ['prompt', release.prompt === null ? null : `${release.prompt.rule}: ${release.prompt.text.slice(0, 200)}`],
+        ['thinking', release.thinking === null ? null : `${release.thinking} tokens at most`],
+        ['parent', release.parent === null ? null : ((await readRelease(store, { id: release.parent }))?.name ?? null)],
         ['run', release.run],
         ['report', release.report],
         ['dataset', release.dataset],
@@ -163,13 +211,76 @@ const show = withConfigOption(new Command('show'))
   );
 
 const card = withConfigOption(new Command('card'))
-  .description('Print the model card of a release, in Markdown.')
+  .description('Print the model card of a release, in Markdown or YAML.')
   .argument('<name>', 'name of the release')
   .option(...agentOption)
-  .action((name: string, options: OneOptions) =>
+  .option('--yaml', 'the same records as YAML, for a program')
+  .action((name: string, options: OneOptions & { readonly yaml?: boolean }) =>
     withHome(options, 'existing', async ({ config, store, terminal }) => {
       const release = await findRelease(store, agentOf(config, options.agent).name, name);
-      terminal.write(plain(await readCard(store, release)).trimEnd());
+      terminal.write(plain(await (options.yaml ? readCardYaml : readCard)(store, release)).trimEnd());
+    }),
+  );
+
+type PinOptions = ActOptions & OneOptions & { readonly key?: string; readonly user?: string };
+
+/** The key by its name or id, the user as the agent sends them. */
+async function pinnedFrom(store: Store, agent: string, { key, user }: PinOptions, secret: string): Promise<Pinned> {
+  if ((key === undefined) === (user === undefined)) throw new ConfigError('Give --key or --user, one of the two.');
+  if (user !== undefined) return { kind: 'user', value: hashedId(user, secret) };
+  const found = (await listKeys(store)).find((one) => one.agent === agent && (one.id === key || one.name === key));
+  if (found === undefined)
+    throw new NotFoundError(`Agent ${agent} has no key ${key}; \`pawl keys list\` shows those that exist.`);
+  return { kind: 'key', value: found.id };
+}
+
+const pinOptions = (command: Command): Command =>
+  command
+    .option(...agentOption)
+    .option('--key <name>', 'a client key, by its name or id')
+    .option('--user <id>', 'a user, by the id that the agent sends');
+
+const pinTo = pinOptions(acting('pin', 'Pin a client key or a user to a release, whatever is rolled out.'))
+  .argument('<name>', 'name of the release')
+  .addHelpText(
+    'after',
+    '\nThe kill switch counts more than a pin.\n\nExample:\n  pawl releases pin v1 --key batch-jobs',
+  )
+  .action((name: string, options: PinOptions) =>
+    withHome(options, 'existing', async ({ config, store, secret, terminal }) => {
+      const agent = agentOf(config, options.agent).name;
+      const release = await findRelease(store, agent, name);
+      const who = await pinnedFrom(store, agent, options, secret);
+      await pin(store, release, who, options.by, Date.now());
+      if (options.json) terminal.write(JSON.stringify({ agent, release: name, ...who }, null, 2));
+      else terminal.write(plain(`The ${who.kind} ${options.key ?? options.user} gets release ${name} from now on.`));
+    }),
+  );
+
+const unpinFrom = pinOptions(acting('unpin', 'Let a pinned client key or user go.')).action((options: PinOptions) =>
+  withHome(options, 'existing', async ({ config, store, secret, terminal }) => {
+    const agent = agentOf(config, options.agent).name;
+    const who = await pinnedFrom(store, agent, options, secret);
+    await unpin(store, agent, who, options.by, Date.now());
+    if (options.json) terminal.write(JSON.stringify({ agent, ...who, release: null }, null, 2));
+    else terminal.write(plain(`The ${who.kind} ${options.key ?? options.user} is pinned no more.`));
+  }),
+);
+
+const pins = withConfigOption(new Command('pins'))
+  .description('List who is pinned to which release.')
+  .option(...agentOption)
+  .option('--json', 'one JSON object per line')
+  .action((options: OneOptions) =>
+    withHome(options, 'existing', async ({ config, store, terminal }) => {
+      const found = await listPins(store, agentOf(config, options.agent).name);
+      if (options.json) for (const one of found) terminal.write(JSON.stringify(one));
+      else if (found.length === 0) terminal.write('Nobody is pinned.');
+      else
+        for (const one of found)
+          terminal.write(
+            plain(`${one.kind} ${one.value}: ${(await readRelease(store, { id: one.release }))!.name}, by ${one.by}`),
+          );
     }),
   );
 
@@ -181,4 +292,7 @@ export const releasesCommand = (): Command =>
     .addCommand(serve)
     .addCommand(show)
     .addCommand(card)
+    .addCommand(pinTo)
+    .addCommand(unpinFrom)
+    .addCommand(pins)
     .addHelpText('after', '\nExample:\n  pawl releases card desk-7 > card.md');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { moved, phases, type Rollout, rolloutSettings, weightOf } from './rollout.ts';
+import { isShadowing, moved, phases, type Rollout, rolloutSettings, weightOf } from './rollout.ts';
 
 const rollout: Rollout = {
   id: 'r1',
@@ -9,8 +9,10 @@ const rollout: Rollout = {
   report: null,
   phase: 'waiting',
   step: 0,
-  settings: rolloutSettings.parse({}),
+  settings: rolloutSettings.parse({ shadow: { share: 0 } }),
   reasons: [],
+  stepsAt: [],
+  looks: [],
   version: 1,
   createdAt: 0,
   startedAt: null,
@@ -55,9 +57,21 @@ describe('a rollout', () => {
   });
 
   it('keeps its share while paused, and goes on with the next step when approved', () => {
-    const paused = moved({ ...rollout, phase: 'canary', step: 1, stepSince: 4 }, 'pause', [], 5);
+    const paused = moved({ ...rollout, phase: 'canary', step: 1, startedAt: 1, stepSince: 4 }, 'pause', [], 5);
     expect(weightOf(paused)).toBe(0.25);
     expect(weightOf(moved(paused, 'approve', [], 6))).toBe(0.5);
+  });
+
+  it('begins in shadow, where nobody gets the candidate, held or paused or not', () => {
+    const settings = rolloutSettings.parse({});
+    const shadow = moved({ ...rollout, settings }, 'approve', [], 10);
+    expect(shadow).toMatchObject({ phase: 'shadow', startedAt: null, stepSince: 10 });
+    const held = moved(shadow, 'hold', [], 11);
+    for (const one of [shadow, held]) expect([weightOf(one), isShadowing(one)]).toEqual([0, true]);
+    expect(moved(held, 'approve', [], 12)).toMatchObject({ phase: 'shadow', stepSince: 12 });
+    const begun = { phase: 'canary', step: 0, startedAt: 13, stepsAt: [13] };
+    expect(moved(shadow, 'advance', [], 13)).toMatchObject(begun);
+    expect(moved(moved(shadow, 'pause', [], 12), 'approve', [], 13)).toMatchObject(begun);
   });
 
   it('refuses steps that do not grow to everybody', () => {

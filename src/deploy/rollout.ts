@@ -2,24 +2,28 @@
  * The record of a release on its way to the users, and its states:
  *
  *   waiting      made, but a person must approve it first (settings.approval, or a report that is not a pass); gets nothing
+ *   shadow       no user gets the candidate; it is asked beside the baseline, and both answers are compared
  *   canary       step i: the share settings.steps[i] of the users gets the candidate
  *   paused       a person must decide; the present share stays as it is, and a failing check still rolls back
  *   promoted     ended: the candidate is the agent's release
  *   rolled-back  ended: everybody gets the baseline
  *
- *   waiting → canary      approve
- *   canary  → canary      advance: next step
- *   canary  → paused      pause: patience ran out without an answer; hold: a person wants to look first
- *   paused  → canary      approve: after a pause the next step (after the last, promoted); after a hold the same step anew
- *   waiting, canary, paused → promoted      promote: the last step held, or a person said so
- *   waiting, canary, paused → rolled-back   rollback (a check failed) or abort (a person said so)
+ *   waiting → shadow      approve; with no shadow in the settings, canary
+ *   shadow  → canary      advance: the comparisons are fine
+ *   canary  → canary      advance: next step; look: the promotion's question was asked, and what was found is kept
+ *   shadow, canary → paused      pause: patience ran out without an answer; hold: a person wants to look first
+ *   paused  → canary      approve: after a pause the next step (after the last, promoted); after a hold the same step anew;
+ *                         from shadow likewise: the first step, or shadow anew
+ *   any but ended → promoted      promote: the last step held, or a person said so
+ *   any but ended → rolled-back   rollback (a check failed) or abort (a person said so)
  *
- * What moves it automatically is decide.ts, what it may begin with admit.ts; this file only says which moves exist. Shadow
- * traffic, before the first step, has no state here yet.
+ * What moves it automatically is decide.ts, what it may begin with admit.ts; this file only says which moves exist.
  */
 import { z } from 'zod';
 import type { Origin } from '../collect/trajectory.ts';
 import { ConflictError } from '../errors.ts';
+import type { Look } from './promotion.ts';
+import { shadowSettings } from './shadow.ts';
 
 const seconds = (description: string) => ({ unit: 'seconds', description });
 
@@ -76,6 +80,45 @@ export const rolloutSettings = z
       .describe(
         'Probability that a candidate as good as the baseline is ever rolled back, all checks, steps and looks.',
       ),
+    shadow: shadowSettings
+      .prefault({})
+      .describe('Before any user gets the candidate it is asked beside the baseline, and what it says is compared.'),
+    firstByteSeconds: z.number().positive().max(600).default(5).meta({
+      unit: 'seconds',
+      description:
+        'How long a caller waits for the first byte of the candidate before the baseline answers, which counts as its error; twice the baseline’s own time where that is longer.',
+    }),
+    promotion: z
+      .strictObject({
+        rule: z
+          .enum(['non-inferiority', 'superiority', 'checks'])
+          .default('non-inferiority')
+          .describe(
+            'What must be shown before everybody gets the candidate: that users do not fare worse by `margin`, that they fare better, or no more than that all checks pass.',
+          ),
+        margin: z
+          .number()
+          .positive()
+          .default(0.03)
+          .describe('For non-inferiority: by how much the mean outcome of users may be below the baseline’s.'),
+        users: z.int().min(10).max(10_000_000).default(1200).meta({
+          unit: 'users',
+          description:
+            'After how many users the question is settled, were they split evenly. A step with the share s gives 4·s·(1 − s) of its users.',
+        }),
+        looks: z.int().min(1).max(20).default(4).meta({
+          unit: 'looks',
+          description: 'How often the question is asked on the way to that many users.',
+        }),
+        alpha: z
+          .number()
+          .gt(0)
+          .max(0.5)
+          .default(0.025)
+          .describe('Probability that a candidate that does not meet the rule is ever found to meet it.'),
+      })
+      .prefault({})
+      .describe('The test behind a promotion, by user, on the outcome; without an outcome the checks alone decide.'),
     approval: z
       .enum(['automatic', 'human'])
       .default('automatic')
@@ -90,6 +133,11 @@ export const rolloutSettings = z
   .refine(({ steps }) => steps.every((share, i) => i === 0 || share > steps[i - 1]!) && steps.at(-1) === 1, {
     path: ['steps'],
     message: 'must grow from step to step and end with 1, e.g. [0.05, 0.25, 0.5, 1]',
+  })
+  .refine(({ steps, outcome, promotion }) => steps[0] !== 1 || outcome === null || promotion.rule === 'checks', {
+    path: ['promotion', 'rule'],
+    message:
+      'compares users of both releases, and steps [1] leave nobody with the baseline; begin with a smaller step, or set it to checks',
   });
 export type RolloutSettings = Readonly<z.output<typeof rolloutSettings>>;
 
@@ -100,7 +148,7 @@ export const rolloutId = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/, 'letters, digits and _ . : - only, at most 128');
 
-export const phases = ['waiting', 'canary', 'paused', 'promoted', 'rolled-back'] as const;
+export const phases = ['waiting', 'shadow', 'canary', 'paused', 'promoted', 'rolled-back'] as const;
 export type Phase = (typeof phases)[number];
 
 export type Rollout = {
@@ -117,6 +165,10 @@ export type Rollout = {
   readonly settings: RolloutSettings & { readonly origin?: MeasuredOrigin };
   /** Why it is where it is, in sentences. */
   readonly reasons: readonly string[];
+  /** When each step began that it has come to; all of them are compared. */
+  readonly stepsAt: readonly number[];
+  /** What was found whenever the promotion's question was asked. */
+  readonly looks: readonly Look[];
   readonly version: number;
   readonly createdAt: number; // ms since epoch, as below
   /** When the first user could get the candidate. */
@@ -126,18 +178,33 @@ export type Rollout = {
   readonly endedAt: number | null;
 };
 
-export const isOpen = ({ phase }: Pick<Rollout, 'phase'>): boolean =>
-  phase === 'waiting' || phase === 'canary' || phase === 'paused';
+export const isOpen = ({ phase }: Pick<Rollout, 'phase'>): boolean => phase !== 'promoted' && phase !== 'rolled-back';
+
+/** Whether the candidate is asked beside the baseline, and nobody gets it. */
+export const isShadowing = ({ phase, startedAt }: Pick<Rollout, 'phase' | 'startedAt'>): boolean =>
+  phase === 'shadow' || (phase === 'paused' && startedAt === null);
+
+/** Where a rollout begins once it may. */
+export const beginning = (settings: RolloutSettings, now: number) =>
+  settings.shadow.share > 0
+    ? ({ phase: 'shadow', step: 0, startedAt: null, stepSince: now, stepsAt: [] } as const)
+    : ({ phase: 'canary', step: 0, startedAt: now, stepSince: now, stepsAt: [now] } as const);
 
 /** Share of users that gets the candidate. */
-export function weightOf({ phase, step, settings }: Pick<Rollout, 'phase' | 'step' | 'settings'>): number {
+export function weightOf({
+  phase,
+  step,
+  settings,
+  startedAt,
+}: Pick<Rollout, 'phase' | 'step' | 'settings' | 'startedAt'>): number {
   switch (phase) {
     case 'waiting':
+    case 'shadow':
     case 'rolled-back':
       return 0;
     case 'canary':
     case 'paused':
-      return settings.steps[step]!;
+      return startedAt === null ? 0 : settings.steps[step]!;
     case 'promoted':
       return 1;
     default:
@@ -154,10 +221,16 @@ export const usualReason: Readonly<Record<Exclude<PersonMove, 'promote'>, string
   hold: 'Held.',
   abort: 'Aborted.',
 };
-export type Move = PersonMove | 'advance' | 'pause' | 'rollback';
+export type Move = PersonMove | 'advance' | 'pause' | 'rollback' | 'look';
 
 /** The rollout after a move, or a ConflictError that says why there is no such move. */
-export function moved(rollout: Rollout, move: Move, reasons: readonly string[], now: number): Rollout {
+export function moved(
+  rollout: Rollout,
+  move: Move,
+  reasons: readonly string[],
+  now: number,
+  look: Look | null = null,
+): Rollout {
   const { id, phase, step, settings } = rollout;
   const isLast = step === settings.steps.length - 1;
   const change = (fields: Partial<Rollout>): Rollout => ({
@@ -166,6 +239,9 @@ export function moved(rollout: Rollout, move: Move, reasons: readonly string[], 
     version: rollout.version + 1,
     ...fields,
   });
+  const firstStep = () => change({ phase: 'canary', step: 0, startedAt: now, stepSince: now, stepsAt: [now] });
+  const nextStep = () =>
+    change({ phase: 'canary', step: step + 1, stepSince: now, stepsAt: [...rollout.stepsAt, now] });
   const promoted = () => change({ phase: 'promoted', startedAt: rollout.startedAt ?? now, endedAt: now });
   const refuse = (): never => {
     throw new ConflictError(
@@ -174,16 +250,21 @@ export function moved(rollout: Rollout, move: Move, reasons: readonly string[], 
   };
   switch (move) {
     case 'approve':
-      if (phase === 'waiting') return change({ phase: 'canary', step: 0, startedAt: now, stepSince: now });
+      if (phase === 'waiting') return change(beginning(settings, now));
       if (phase !== 'paused') return refuse();
+      if (rollout.startedAt === null)
+        return rollout.stepSince === null ? change(beginning(settings, now)) : firstStep();
       if (rollout.stepSince === null) return change({ phase: 'canary', stepSince: now });
-      return isLast ? promoted() : change({ phase: 'canary', step: step + 1, stepSince: now });
+      return isLast ? promoted() : nextStep();
     case 'hold':
-      return phase === 'canary' ? change({ phase: 'paused', stepSince: null }) : refuse();
+      return phase === 'canary' || phase === 'shadow' ? change({ phase: 'paused', stepSince: null }) : refuse();
     case 'advance':
-      return phase === 'canary' && !isLast ? change({ step: step + 1, stepSince: now }) : refuse();
+      if (phase === 'shadow') return firstStep();
+      return phase === 'canary' && !isLast ? nextStep() : refuse();
+    case 'look':
+      return phase === 'canary' && look !== null ? change({ looks: [...rollout.looks, look] }) : refuse();
     case 'pause':
-      return phase === 'canary' ? change({ phase: 'paused' }) : refuse();
+      return phase === 'canary' || phase === 'shadow' ? change({ phase: 'paused' }) : refuse();
     case 'promote':
       return isOpen(rollout) ? promoted() : refuse();
     case 'rollback':

@@ -11,7 +11,19 @@ import { createRoutes, watchRoutes } from './routes.ts';
 const v1 = makeRelease({ agent: 'desk', name: 'v1', upstream: 'local', model: 'm1' }, 0);
 const v2 = makeRelease({ agent: 'desk', name: 'v2', upstream: 'local', model: 'm2' }, 0);
 const rollout = (step: number, phase: Rollout['phase'] = 'canary'): Rollout => ({
-  ...{ id: 'r1', agent: 'desk', baseline: v1.id, candidate: v2.id, report: null, phase, step, reasons: [], version: 1 },
+  ...{
+    id: 'r1',
+    agent: 'desk',
+    baseline: v1.id,
+    candidate: v2.id,
+    report: null,
+    phase,
+    step,
+    reasons: [],
+    stepsAt: [],
+    looks: [],
+    version: 1,
+  },
   ...{ settings: rolloutSettings.parse({}), createdAt: 0, startedAt: 0, stepSince: 0, endedAt: null },
 });
 const at = (step: number | null, phase?: Rollout['phase']): StoredRoute[] => [
@@ -19,6 +31,7 @@ const at = (step: number | null, phase?: Rollout['phase']): StoredRoute[] => [
     agent: 'desk',
     aliases: ['gpt-4o'],
     release: v1,
+    pins: [],
     open: step === null ? null : { rollout: rollout(step, phase), candidate: v2 },
   },
 ];
@@ -33,7 +46,7 @@ describe('picking a release', () => {
     expect(routes.pick('qwen3', caller('ann'))).toBeNull();
     expect(routes.pick('desk', { ...caller('ann'), agent: 'other' })).toBeNull();
     for (const name of ['desk', 'gpt-4o'])
-      expect(routes.pick(name, caller('ann'))).toEqual({ release: v1, fallback: null });
+      expect(routes.pick(name, caller('ann'))).toMatchObject({ release: v1, fallback: null });
   });
 
   it('gives the assigned users the candidate, with the baseline to fall back on', () => {
@@ -41,7 +54,7 @@ describe('picking a release', () => {
     routes.replace(at(1));
     for (const user of users) {
       const isIn = isAssigned('r1', `u:${user}`, 0.25);
-      expect(routes.pick('desk', caller(user))).toEqual(
+      expect(routes.pick('desk', caller(user))).toMatchObject(
         isIn ? { release: v2, fallback: v1 } : { release: v1, fallback: null },
       );
     }
@@ -65,6 +78,17 @@ describe('picking a release', () => {
     for (const user of users) expect(routes.pick('desk', caller(user, `t-${user}`))?.release).toBe(v1);
     routes.replace(at(0, 'waiting'));
     for (const user of users) expect(routes.pick('desk', caller(user))?.release).toBe(v1);
+  });
+
+  it('passes a candidate over that may not be chosen now, and does not come back to it within the trajectory', () => {
+    const routes = createRoutes();
+    routes.replace(at(3));
+    const release = (mayChoose: boolean, trajectory: string) =>
+      routes.pick('desk', caller('ann', trajectory), () => mayChoose);
+    expect(release(true, 't1')?.release).toBe(v2);
+    expect(release(false, 't1')).toMatchObject({ release: v1, fallback: null });
+    expect(release(true, 't1')?.release).toBe(v1);
+    expect(release(true, 't2')?.release).toBe(v2);
   });
 
   it('goes by trajectory without a user, and draws without either', () => {
@@ -95,7 +119,13 @@ describe('routes in memory', () => {
     await startRollout(
       store,
       {
-        ...{ id: 'r', agent: 'desk', candidate: await make('b'), actor: 'ann', settings: { steps: [1] } },
+        ...{
+          id: 'r',
+          agent: 'desk',
+          candidate: await make('b'),
+          actor: 'ann',
+          settings: { steps: [1], promotion: { rule: 'checks' }, shadow: { share: 0 } },
+        },
         report: { id: 'x', verdict: 'pass', baseline: 'a', candidate: 'b' },
       },
       2,

@@ -13,7 +13,8 @@ import type { Store } from '../store/postgres.ts';
 import { readRoutes, routesChannel, type StoredRoute } from '../store/rollouts.ts';
 import { isAssigned, unitOf } from './assign.ts';
 import type { Release } from './release.ts';
-import { weightOf } from './rollout.ts';
+import { isShadowing, type MeasuredOrigin, weightOf } from './rollout.ts';
+import type { ShadowSettings } from './shadow.ts';
 
 export type Picked = {
   readonly release: Release;
@@ -21,20 +22,51 @@ export type Picked = {
   readonly fallback: Release | null;
   /** Its own upstream or none: another's answer would say nothing about it. */
   readonly alone?: boolean;
+  /** How long its first byte is waited for where there is a fallback. */
+  readonly firstByteMs?: number;
+  /** Set where the candidate is asked too, once the user has their answer. */
+  readonly shadow?: Shadowing | null;
 };
 
-export type Caller = { readonly agent: string; readonly user: string | null; readonly trajectory: string | null };
+/** A rollout in shadow that this conversation was drawn for. */
+export type Shadowing = {
+  readonly rollout: string;
+  readonly candidate: Release;
+  readonly settings: ShadowSettings;
+  /** The traffic that is compared. */
+  readonly origin: MeasuredOrigin;
+};
+
+export type Caller = {
+  readonly agent: string;
+  readonly user: string | null;
+  readonly trajectory: string | null;
+  /** Id of the client key. */
+  readonly key?: string;
+  /** The user as the database knows them; asked for where somebody is pinned. */
+  readonly hashed?: () => string | null;
+};
 
 export type Routes = {
-  /** null: the model is not the agent's own name or alias, so the call is none of ours. */
-  pick(model: string, caller: Caller): Picked | null;
+  /**
+   * null: the model is not the agent's own name or alias, so the call is none of ours. A candidate that may not be chosen now is as
+   * one that is not in play.
+   */
+  pick(model: string, caller: Caller, mayChoose?: (candidate: Release) => boolean): Picked | null;
   replace(routes: readonly StoredRoute[]): void;
 };
 
 type Route = {
   readonly names: ReadonlySet<string>;
   readonly release: Release;
-  readonly canary: { readonly rollout: string; readonly weight: number; readonly candidate: Release } | null;
+  readonly canary: {
+    readonly rollout: string;
+    readonly weight: number;
+    readonly candidate: Release;
+    readonly firstByteMs: number;
+  } | null;
+  readonly shadow: Shadowing | null;
+  readonly pins: { readonly key: ReadonlyMap<string, Release>; readonly user: ReadonlyMap<string, Release> };
 };
 
 const rememberedTrajectories = 50_000;
@@ -53,32 +85,78 @@ export function createRoutes(draw: () => number = Math.random): Routes {
     newer.set(key, release);
   };
 
-  const assigned = ({ release, canary }: Route, { user, trajectory }: Caller, begun: string | undefined): Release => {
-    if (canary === null || begun === release.id) return release;
+  const assigned = (
+    { release, canary }: Route,
+    { user, trajectory }: Caller,
+    begun: string | undefined,
+    mayChoose: (candidate: Release) => boolean,
+  ): Release => {
+    if (canary === null || begun === release.id || !mayChoose(canary.candidate)) return release;
     if (begun === canary.candidate.id) return canary.candidate;
     const unit = unitOf(user, trajectory);
     const isIn = unit === null ? draw() < canary.weight : isAssigned(canary.rollout, unit, canary.weight);
     return isIn ? canary.candidate : release;
   };
 
+  /** By conversation, so that one that is drawn is followed from turn to turn. */
+  const isDrawn = (shadow: Shadowing | null, { user, trajectory }: Caller): boolean => {
+    if (shadow === null) return false;
+    const unit = unitOf(null, trajectory) ?? unitOf(user, null);
+    const { share } = shadow.settings;
+    return unit === null ? draw() < share : isAssigned(`${shadow.rollout} shadow`, unit, share);
+  };
+
   return {
-    pick(model, caller) {
+    pick(model, caller, mayChoose = () => true) {
       const route = byAgent.get(caller.agent);
       if (route === undefined || !route.names.has(model)) return null;
+      const pinned = pinnedTo(route, caller);
+      if (pinned !== null) return { release: pinned, fallback: null };
       const key = caller.trajectory === null ? null : `${caller.agent}\u0000${caller.trajectory}`;
-      const release = assigned(route, caller, key === null ? undefined : begunWith(key));
+      const release = assigned(route, caller, key === null ? undefined : begunWith(key), mayChoose);
       if (key !== null) remember(key, release.id);
-      return { release, fallback: release.id === route.release.id ? null : route.release };
+      if (release.id === route.release.id)
+        return { release, fallback: null, shadow: isDrawn(route.shadow, caller) ? route.shadow : null };
+      return { release, fallback: route.release, firstByteMs: route.canary!.firstByteMs };
     },
     replace(routes) {
       byAgent = new Map(
-        routes.map(({ agent, aliases, release, open }) => {
-          const weight = open === null ? 0 : weightOf(open.rollout);
-          const canary = open && weight > 0 ? { rollout: open.rollout.id, weight, candidate: open.candidate } : null;
-          return [agent, { names: new Set([agent, ...aliases]), release, canary }];
-        }),
+        routes.map(({ agent, aliases, release, pins = [], open }) => [
+          agent,
+          { names: new Set([agent, ...aliases]), release, ...openFrom(open), pins: pinsFrom(pins) },
+        ]),
       );
     },
+  };
+}
+
+/** Last known routes may be older than pins. */
+const pinsFrom = (pins: StoredRoute['pins']): Route['pins'] => {
+  const of = (kind: 'key' | 'user') =>
+    new Map(pins.filter((pin) => pin.kind === kind).map(({ value, release }) => [value, release]));
+  return { key: of('key'), user: of('user') };
+};
+
+function pinnedTo({ pins }: Route, { key, hashed }: Caller): Release | null {
+  if (pins.user.size > 0) {
+    const user = hashed?.() ?? null;
+    const release = user === null ? undefined : pins.user.get(user);
+    if (release !== undefined) return release;
+  }
+  return (pins.key.size > 0 && key !== undefined ? pins.key.get(key) : undefined) ?? null;
+}
+
+function openFrom(open: StoredRoute['open']): Pick<Route, 'canary' | 'shadow'> {
+  if (open === null) return { canary: null, shadow: null };
+  const { rollout, candidate } = open;
+  const { settings } = rollout;
+  const weight = weightOf(rollout);
+  return {
+    canary:
+      weight > 0 ? { rollout: rollout.id, weight, candidate, firstByteMs: settings.firstByteSeconds * 1000 } : null,
+    shadow: isShadowing(rollout)
+      ? { rollout: rollout.id, candidate, settings: settings.shadow, origin: settings.origin ?? 'production' }
+      : null,
   };
 }
 

@@ -1,43 +1,52 @@
 /**
- * Looks at the open rollouts every few seconds, in every process that serves: a candidate that goes wrong is rolled back
- * wherever its traffic is, whether or not anything else of Pawl runs. Looking twice does no harm.
+ * Looks at the open rollouts every few seconds, in one of the workers of a database: the leader. Whoever does not lead asks every
+ * two seconds whether it may, so that a leader that dies is replaced within seconds. What a leader writes names it in the audit
+ * log, and is refused once another leads (store/lead.ts).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { type Lead, leading } from '../store/lead.ts';
 import type { Store } from '../store/postgres.ts';
 import { reconcile } from './reconcile.ts';
 
-const everyMs = 5_000;
+const lookEveryMs = 5_000;
+const takeOverMs = 2_000;
 const closeMs = 3_000;
 
-export function watchRollouts(store: Store, log: Logger): { close(): Promise<void> } {
-  let closed = false;
-  let up = true;
-  let running: Promise<void> | null = null;
+export const rolloutsLock = 'pawl rollouts';
 
-  const look = async () => {
-    try {
-      for (const { rollout, decision } of await reconcile(store, { now: Date.now() }))
-        if (decision.kind !== 'hold')
-          log.info(
-            { rollout: rollout.id, phase: rollout.phase, reasons: decision.reasons },
-            `rollout: ${decision.kind}`,
-          );
-      up = true;
-    } catch (error) {
-      if (up && !closed) log.warn({ err: error }, 'rollout: cannot look at the rollouts now; they stay as they are');
-      up = false;
+/** `process` names this one among all that share the database. */
+export function watchRollouts(store: Store, log: Logger, process: string): { close(): Promise<void> } {
+  const stop = new AbortController();
+  let up = true;
+  const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal, ref: false }).catch(() => {});
+
+  const look = async (lead: Lead) => {
+    for (const { rollout, decision } of await reconcile(store, { now: Date.now(), lead }))
+      if (decision.kind !== 'hold')
+        log.info({ rollout: rollout.id, phase: rollout.phase, reasons: decision.reasons }, `rollout: ${decision.kind}`);
+    up = true;
+  };
+  /** Until it is stopped, loses the lead, or cannot look. */
+  const lead = async (lead: Lead) => {
+    const ended = AbortSignal.any([stop.signal, lead.lost]);
+    for (; !ended.aborted; await pause(lookEveryMs, ended)) await look(lead);
+  };
+  const run = async () => {
+    for (; !stop.signal.aborted; await pause(takeOverMs, stop.signal)) {
+      try {
+        await leading(store, rolloutsLock, process, lead);
+      } catch (error) {
+        if (up && !stop.signal.aborted)
+          log.warn({ err: error }, 'rollout: cannot look at the rollouts now; they stay as they are');
+        up = false;
+      }
     }
   };
-  const timer = setInterval(() => {
-    running ??= look().finally(() => {
-      running = null;
-    });
-  }, everyMs);
+  const running = run();
   return {
     async close() {
-      closed = true;
-      clearInterval(timer);
+      stop.abort();
       await Promise.race([running, sleep(closeMs, undefined, { ref: false })]);
     },
   };

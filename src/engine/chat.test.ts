@@ -166,19 +166,15 @@ describe('templates', () => {
 
   test('are found in chat_template.jinja or in tokenizer_config.json', () => {
     const config = (template: unknown) => Buffer.from(JSON.stringify({ chat_template: template }));
-    expect(chatTemplateOf(new Map([['tokenizer_config.json', config('a')]]))).toBe('a');
-    expect(chatTemplateOf(new Map([['tokenizer_config.json', config([{ name: 'default', template: 'b' }])]]))).toBe(
-      'b',
-    );
-    expect(
-      chatTemplateOf(
-        new Map([
-          ['tokenizer_config.json', config('a')],
-          ['chat_template.jinja', Buffer.from('c')],
-        ]),
-      ),
-    ).toBe('c');
-    expect(chatTemplateOf(new Map())).toBeUndefined();
+    const found = (files: Record<string, Uint8Array>) => chatTemplateOf(new Map(Object.entries(files)), tokenizer);
+    expect(found({ 'tokenizer_config.json': config('a') })).toBe('a');
+    expect(found({ 'tokenizer_config.json': config([{ name: 'default', template: 'b' }]) })).toBe('b');
+    expect(found({ 'tokenizer_config.json': config('a'), 'chat_template.jinja': Buffer.from('c') })).toBe('c');
+  });
+
+  test('a folder without one gets ours only if its tokenizer has the control tokens for it', () => {
+    expect(chatTemplateOf(new Map(), tokenizer)).toBe(defaultChatTemplate);
+    expect(chatTemplateOf(new Map(), { ...tokenizer, controls: new Map() })).toBeUndefined();
   });
 
   test('arguments nested without end are refused', () => {

@@ -46,7 +46,11 @@ export type EncodedChat = {
   readonly inReasoning: boolean;
 };
 
-export type Chat = { encode(messages: readonly ChatMessage[], options?: ChatOptions): EncodedChat };
+export type Chat = {
+  encode(messages: readonly ChatMessage[], options?: ChatOptions): EncodedChat;
+  /** The template shows an assistant's tool calls as JSON and nothing around it, so that is how the model will call. */
+  readonly bareCalls: boolean;
+};
 
 /**
  * For models of our own: Qwen's turns and Hermes tool calls. Unlike Qwen3's it keeps the reasoning of earlier turns, so
@@ -84,8 +88,21 @@ export const defaultChatTemplate = `{%- if tools %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}
 `;
 
-/** The template of a checkpoint's files: chat_template.jinja, else tokenizer_config.json's, else none. */
-export function chatTemplateOf(files: ReadonlyMap<string, Uint8Array>): string | undefined {
+/** What the template above takes for granted. */
+const defaultControls = ['<|im_start|>', '<|im_end|>'];
+
+/**
+ * The template of a checkpoint's files: chat_template.jinja, else tokenizer_config.json's. A folder without one gets ours if
+ * its tokenizer has the control tokens of it; a model that never saw them has no template at all.
+ */
+export function chatTemplateOf(files: ReadonlyMap<string, Uint8Array>, tokenizer: Tokenizer): string | undefined {
+  return (
+    ownTemplate(files) ??
+    (defaultControls.every((word) => tokenizer.controls.has(word)) ? defaultChatTemplate : undefined)
+  );
+}
+
+function ownTemplate(files: ReadonlyMap<string, Uint8Array>): string | undefined {
   const jinja = files.get('chat_template.jinja');
   if (jinja) return Buffer.from(jinja).toString('utf8');
   const config = files.get('tokenizer_config.json');
@@ -111,7 +128,12 @@ export function createChat(tokenizer: Tokenizer, template: string): Chat {
   const words = [...tokenizer.controls.keys()].filter((word) => word !== '').sort((a, b) => b.length - a.length);
   const pattern = words.length === 0 ? undefined : new RegExp(`(${words.map(escapeRegExp).join('|')})`, 'g');
 
-  return {
+  let bare: boolean | undefined;
+  const chat: Chat = {
+    get bareCalls() {
+      bare ??= showsBareCalls(chat, tokenizer);
+      return bare;
+    },
     encode(messages, options = {}) {
       const { tools = [], addGenerationPrompt = true, variables = {} } = options;
       const mark = unusedMark(JSON.stringify([messages, tools, variables]));
@@ -133,13 +155,32 @@ export function createChat(tokenizer: Tokenizer, template: string): Chat {
           `The chat template refused these messages: ${(cause as Error).message}`,
         );
       }
-      const lastTurn = rendered.slice(rendered.lastIndexOf('<|im_start|>') + 1);
       return {
         tokens: encodeRendered(tokenizer, rendered, pattern, mark),
-        inReasoning: addGenerationPrompt && lastTurn.lastIndexOf('<think>') > lastTurn.lastIndexOf('</think>'),
+        inReasoning: addGenerationPrompt && rendered.trimEnd().endsWith('<think>'),
       };
     },
   };
+  return chat;
+}
+
+const probe: ChatTool = { type: 'function', function: { name: 'probe', description: 'x', parameters: {} } };
+
+/** What the template makes of a call. Its tools have a description behind the name, so the two cannot be mixed up. */
+function showsBareCalls(chat: Chat, tokenizer: Tokenizer): boolean {
+  const call: ToolCall = { id: 'call_0', type: 'function', function: { name: 'probe', arguments: '{"a":"b"}' } };
+  const messages = [
+    { role: 'user', content: 'a' },
+    { role: 'assistant', tool_calls: [call] },
+  ];
+  try {
+    const { tokens } = chat.encode(messages, { tools: [probe], addGenerationPrompt: false });
+    const text = tokenizer.decode(tokens, { skipSpecial: false });
+    return /\{\s*"name":\s*"probe",\s*"(?:parameters|arguments)":/.test(text) && !text.includes('<tool_call>');
+  } catch (error) {
+    if (error instanceof RequestError) return false; // a template that takes no calls
+    throw error;
+  }
 }
 
 /** As templates expect it: text in every message, arguments as an object, reasoning apart from the answer. */

@@ -9,6 +9,7 @@ import { open, readdir, stat } from 'node:fs/promises';
 import { isAbsolute, join, relative, resolve } from 'node:path';
 import { EngineError } from '../errors.ts';
 import { readOneVersion, replaceFolder } from './atomic-folder.ts';
+import { addLowRank } from './low-rank.ts';
 import {
   openSafetensors,
   type SafetensorsFile,
@@ -253,13 +254,7 @@ export function mergeAdapter(weights: Tensors, adapter: Adapter): Tensors {
         `The adapter of ${module} has lora_A [${a.shape}] and lora_B [${b.shape}] of rank ${adapter.rank}, which do not fit the weight [${full.shape}].`,
       );
     }
-    const data = Float32Array.from(full.data);
-    for (let o = 0; o < outputs; o++) {
-      for (let k = 0; k < rank; k++) {
-        const factor = scale * b.data[o * rank + k]!;
-        for (let i = 0; i < inputs; i++) data[o * inputs + i]! += factor * a.data[k * inputs + i]!;
-      }
-    }
+    const data = addLowRank(full.data, { a: a.data, b: b.data, rank, scale });
     merged.set(`${module}.weight`, { shape: full.shape, data });
   }
   return merged;
@@ -408,6 +403,18 @@ export async function inspectCheckpoint(
       }
     });
     return { folder: at, config, parameters, weightBytes, dtypes: [...dtypes].sort(), tensors, optimizerBytes, files };
+  });
+}
+
+/** The config.json of a folder, or of its base where it holds an adapter. Needs no weights beside it. */
+export async function readModelConfig(folder: string): Promise<Json> {
+  const at = resolve(folder);
+  return readOneVersion(at, async (dir) => {
+    if (!(await readdir(dir)).includes('adapter_config.json')) return readJson(join(dir, 'config.json'));
+    const file = join(dir, 'adapter_config.json');
+    const base = resolve(at, parseAdapterConfig(file, await readJson(file)).base);
+    if (base === at) throw new EngineError(`${at} holds an adapter that names itself as its base model.`);
+    return readModelConfig(base);
   });
 }
 

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -128,6 +128,19 @@ test('pawl model new, inspect and convert work on one folder after the other', a
   expect((await readdir(dir)).sort()).toEqual(['adapter', 'half', 'merged', 'text.txt', 'tiny']);
 });
 
+test('shards of another family in half precision are looked at and written again as one file', async () => {
+  const recorded = JSON.parse(await readFile(new URL('fixtures/llama.json', import.meta.url), 'utf8'));
+  const [shards, whole] = [join(dir, 'shards'), join(dir, 'whole')];
+  await mkdir(shards);
+  for (const [name, bytes] of Object.entries(recorded.models.untied.saved.files as Record<string, string>))
+    await writeFile(join(shards, name), bytes, 'base64');
+  const { out } = await pawl('model', 'inspect', shards);
+  expect(out).toMatch(/model +Llama, 2 layers of 16, 4 heads of 8 \(2 key\/value\)/);
+  expect(out).toMatch(/in 21 tensors, F16,/);
+  expect((await pawl('model', 'convert', shards, whole, '--dtype', 'bf16')).error).toBe('');
+  expect((await readdir(whole)).sort()).toEqual(['config.json', 'generation_config.json', 'model.safetensors']);
+});
+
 test('mistakes are explained in a sentence', async () => {
   expect((await pawl('model', 'inspect', join(dir, 'nowhere'))).error).toContain('There is no checkpoint folder');
   expect((await pawl('engine', '--port', '99999')).error).toContain('Give a whole number from 0 to 65535');
@@ -135,6 +148,12 @@ test('mistakes are explained in a sentence', async () => {
   expect((await pawl('model', 'new', '--layers', '2', join(dir, 'x'))).error).toMatch(
     /Give a spec .*--hidden, --heads, --vocabulary/,
   );
+});
+
+test('an engine that is given too little memory for a model says what it needs', async () => {
+  await pawl('model', 'new', 'd16-l2-h2-kv1-v270-c64', join(dir, 'small'));
+  const { error } = await pawl('engine', '--model', join(dir, 'small'), '--memory', '50000', '--port', '0');
+  expect(error).toMatch(/small \(\d+ parameters\) needs 0\.2 MiB; of the 0\.0 MiB this engine may use/);
 });
 
 test('the command line itself ends with the sentence and code 1', async () => {

@@ -4,20 +4,26 @@
  */
 import { rmSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
-import { availableParallelism, totalmem } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { basename, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { EngineError } from '../errors.ts';
 import { checkCheckpoint } from './check-checkpoint.ts';
-import { type CheckpointSummary, mergeAdapter, readCheckpoint, writeCheckpoint } from './checkpoint.ts';
+import {
+  type CheckpointSummary,
+  inspectCheckpoint,
+  mergeAdapter,
+  readCheckpoint,
+  writeCheckpoint,
+} from './checkpoint.ts';
 import { type ModelSpec, parseSpec, specHelp } from './model-spec.ts';
 import { newModel } from './new-model.ts';
-import type { ModelConfig } from './onnx/config.ts';
-import { tokenBytes } from './onnx/decode.ts';
+import { familyOf, type ModelConfig } from './onnx/config.ts';
 import { createOnnxEngine } from './onnx/engine.ts';
 import { Graph } from './onnx/graph.ts';
-import { batchBytes, modelBytes } from './onnx/memory.ts';
+import { batchBytes, cacheBytes, inUnits, machineMemory, modelBytes } from './onnx/memory.ts';
 import { linear } from './onnx/ops.ts';
+import { DEFAULT_CACHE_BYTES } from './onnx/sampler.ts';
 import { createSession, float32 } from './onnx/session.ts';
 import { hasParent, notify, runEngine } from './process.ts';
 import { isLoopback } from './serve.ts';
@@ -79,8 +85,8 @@ async function serveModels(options: EngineOptions): Promise<void> {
   const child = hasParent();
   try {
     const engine = createOnnxEngine({
-      threads: options.threads ?? availableParallelism(),
-      memory: options.memory ?? Math.floor(0.75 * machineMemory()),
+      ...(options.threads === undefined ? {} : { threads: options.threads }),
+      ...(options.memory === undefined ? {} : { memory: options.memory }),
     });
     const running = await runEngine({
       engine,
@@ -139,12 +145,6 @@ function modelsToLoad({ model = [], name = [] }: EngineOptions): Loaded[] {
   const twice = models.find(({ name }, i) => models.findIndex((other) => other.name === name) !== i);
   if (twice) throw new EngineError(`Two models are called ${twice.name}; give them names with --name.`);
   return models;
-}
-
-/** What this process may use: the machine's memory, or less where a container sets a limit. */
-function machineMemory(): number {
-  const limit = process.constrainedMemory();
-  return limit > 0 && limit < totalmem() ? limit : totalmem();
 }
 
 // ---- pawl model ----------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ async function inspect(folder: string, options: { json?: boolean }): Promise<voi
   console.log(basename(summary.folder));
   line(
     'model',
-    `Qwen3, ${config.num_hidden_layers} layers of ${count(config.hidden_size)}, ${config.num_attention_heads} heads of ${config.head_dim} (${config.num_key_value_heads} key/value)`,
+    `${familyOf(config).name}, ${config.num_hidden_layers} layers of ${count(config.hidden_size)}, ${config.num_attention_heads} heads of ${config.head_dim} (${config.num_key_value_heads} key/value)`,
   );
   line(
     'parameters',
@@ -241,7 +241,7 @@ function memoryNeeded(config: ModelConfig, summary: CheckpointSummary): { sample
   const trainable = summary.adapter?.parameters ?? summary.parameters;
   const length = Math.min(config.max_position_embeddings, 256);
   // The sampler keeps its own frozen copy of the weights, and keys and values for its rows.
-  const cache = Math.min(2 ** 30, 64 * config.max_position_embeddings * tokenBytes(config));
+  const cache = Math.min(DEFAULT_CACHE_BYTES, cacheBytes(config, 64, config.max_position_embeddings));
   return {
     sample: 2 * modelBytes(config, 0) + cache,
     train: modelBytes(config, trainable) + batchBytes(config, trainBatch / length, length, true),
@@ -274,6 +274,7 @@ async function convert(
   options: { dtype: 'F32' | 'BF16'; mergeAdapter?: boolean },
 ): Promise<void> {
   await refuseExisting(out);
+  await refuseTooLarge(folder, options.mergeAdapter === true);
   const { config, weights, adapter, base, files } = await readCheckpoint(folder, { optimizer: false });
   if (options.mergeAdapter && !adapter) throw new EngineError(`${folder} holds no adapter to merge.`);
   if (adapter && !options.mergeAdapter) {
@@ -284,6 +285,16 @@ async function convert(
   }
   console.log(
     `Wrote ${out}: ${options.dtype === 'BF16' ? 'bfloat16' : 'float32'}${adapter ? (options.mergeAdapter ? ', adapter merged' : ', adapter') : ''}.`,
+  );
+}
+
+/** Converting holds the whole model as float32; merging an adapter, the changed layers a second time. */
+async function refuseTooLarge(folder: string, merges: boolean): Promise<void> {
+  const { parameters } = await inspectCheckpoint(folder);
+  const needed = 4 * parameters * (merges ? 2 : 1);
+  if (needed <= machineMemory()) return;
+  throw new EngineError(
+    `${folder} (${count(parameters)} parameters) takes ${inUnits(needed)} to convert, more than the ${inUnits(machineMemory())} of this machine.`,
   );
 }
 

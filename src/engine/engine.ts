@@ -56,8 +56,8 @@ export type AdamParams = {
 };
 
 export type StepResult = {
-  /** Global norm of the summed gradient before clipping. */
-  readonly gradNorm: number;
+  /** Global norm of the summed gradient before clipping; null where a server does not say. */
+  readonly gradNorm: number | null;
   /** Version of the weights after the step. */
   readonly version: number;
 };
@@ -117,7 +117,16 @@ export type ModelInfo = {
   readonly lora?: LoraSpec;
 };
 
+/** How an engine works, for those who use it well. */
+export type EngineTraits = {
+  /** Whether it computes in this process. */
+  readonly computesHere: boolean;
+  /** Whether a snapshot can be sampled while its model trains, at no cost but the computing. */
+  readonly overlaps: boolean;
+};
+
 export interface Engine {
+  readonly traits: EngineTraits;
   /**
    * Loads a checkpoint folder in the Hugging Face layout under a name, for training and sampling. Optimizer state beside
    * the weights is restored. `lora` adds a fresh adapter to a full checkpoint; a folder that holds an adapter brings its own.

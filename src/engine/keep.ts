@@ -3,16 +3,19 @@
  * play is loaded as soon as it is known; anything else when somebody asks for it, and that is unloaded again once nobody has
  * asked for a while. An engine that dies comes back with what it had (process.ts).
  */
-import type { EngineSettings } from './open.ts';
-import { openEngineProcess } from './open.ts';
+import type { Engine } from './engine.ts';
+import { openEngine, openEngineProcess } from './open.ts';
 import type { EngineProcess } from './process.ts';
+import type { EngineSettings } from './settings.ts';
 
-/** A model under the name it answers to, and the folder it is loaded from. */
+/** A model under the name it answers to, and what it is loaded from: a folder, or what `folderOf` finds one by. */
 export type Placed = { readonly model: string; readonly checkpoint: string };
 
 export type KeptEngine = {
   /** Starts it, if that was not done yet. */
   process(): Promise<EngineProcess>;
+  /** What trains: the same process, or the server that the settings name. */
+  trainer(): Promise<Engine>;
   /** Whether the model answers now. */
   isReady(model: string): boolean;
   /** Resolves when the model answers; whoever calls at the same time waits for the same load. */
@@ -28,6 +31,8 @@ export type KeepOptions = {
   /** Its OpenAI-compatible server answers at this address from now on. */
   readonly onStart: (url: string) => void;
   readonly log: (line: string) => void;
+  /** The folder of a checkpoint on this machine. */
+  readonly folderOf?: (checkpoint: string) => Promise<string>;
   readonly open?: typeof openEngineProcess;
   /** Milliseconds that a model which is not in play stays after it was last asked for. */
   readonly lingerMs?: number;
@@ -37,8 +42,10 @@ const retryMs = 5_000;
 
 export function keepEngine(options: KeepOptions): KeptEngine {
   const { settings, onStart, log, open = openEngineProcess, lingerMs = 600_000 } = options;
+  const { folderOf = async (checkpoint: string) => checkpoint } = options;
   let opening: Promise<EngineProcess> | null = null;
   let running: EngineProcess | null = null;
+  let remote: Promise<Engine> | null = null;
   let closed = false;
   let wanted: readonly Placed[] = [];
   let retry: NodeJS.Timeout | undefined;
@@ -64,7 +71,8 @@ export function keepEngine(options: KeepOptions): KeptEngine {
 
   const load = async ({ model, checkpoint }: Placed): Promise<void> => {
     const { engine } = await start();
-    if (!(await engine.models()).some(({ name }) => name === model)) await engine.load(model, checkpoint);
+    if (!(await engine.models()).some(({ name }) => name === model))
+      await engine.load(model, await folderOf(checkpoint));
     loaded.set(model, Date.now());
   };
 
@@ -107,6 +115,12 @@ export function keepEngine(options: KeepOptions): KeptEngine {
 
   return {
     process: start,
+    async trainer() {
+      if (settings.kind !== 'tinker') return (await start()).engine;
+      if (closed) throw new Error('The engine was stopped.');
+      remote ??= openEngine(settings);
+      return remote;
+    },
     isReady: (model) => loaded.has(model),
     ready,
     inPlay(placed) {
@@ -121,6 +135,7 @@ export function keepEngine(options: KeepOptions): KeptEngine {
       clearInterval(sweep);
       clearTimeout(retry);
       await opening?.then((started) => started.close()).catch(() => {});
+      await remote?.then((trainer) => trainer.close()).catch(() => {});
     },
   };
 }

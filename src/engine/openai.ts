@@ -47,6 +47,7 @@ const message = z
     function_call: z.null().optional(),
     annotations: z.array(z.unknown()).nullish(),
     malformed_tool_calls: z.int().optional(),
+    parsed: z.unknown().optional(), // what OpenAI's clients add to an answer and send back
   })
   .strict();
 

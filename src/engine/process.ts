@@ -229,6 +229,7 @@ function whenReady(engine: RemoteEngine, ready: () => Promise<void>): RemoteEngi
       return call(...args);
     };
   return {
+    traits: engine.traits,
     load: after(engine.load),
     replace: after(engine.replace),
     models: after(engine.models),

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { get } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -365,6 +366,53 @@ describe('what cannot be honoured is refused in the shape of OpenAI', () => {
     expect((await raw('/v1/chat/completions', `{"model":${'['.repeat(40_000)}${']'.repeat(40_000)}}`)).status).toBe(
       400,
     );
+  });
+});
+
+describe('a model speaks as its own folder says', () => {
+  const { families } = JSON.parse(readFileSync(new URL('fixtures/tokenizers.json', import.meta.url), 'utf8')) as {
+    families: Record<string, { files: Record<string, string>; chats: { messages: unknown[]; text: string }[] }>;
+  };
+  const given = (files: Record<string, string>) =>
+    new Map(Object.entries(files).map(([name, text]) => [name, Buffer.from(text)] as const));
+
+  test.each([
+    ['SmolLM2', '<|im_end|>'],
+    ['Qwen2.5', '<|im_end|>'],
+    ['Llama 3', '<|eot_id|>'],
+  ])('%s: its template makes the prompt, and its %s the end', async (family, end) => {
+    const { files, chats } = families[family]!;
+    const name = family.replaceAll(' ', '-');
+    await writeEchoCheckpoint(join(dir, name), {}, given(files));
+    await models.load(name, join(dir, name));
+    let seen = '';
+    reply = (prompt) => {
+      seen = prompt;
+      return 'Yes.';
+    };
+    const chat = { model: name, messages: chats[1]!.messages, chat_template_kwargs: { date_string: '16 Nov 2026' } };
+    const body = await answerOf(await raw('/v1/chat/completions', { ...chat, return_token_ids: true }));
+    expect(seen).toBe(chats[1]!.text);
+    expect(body.choices[0]).toMatchObject({ message: { content: 'Yes.' }, finish_reason: 'stop' });
+    const served = models.list().find((one) => one.name === name)!;
+    expect(body.choices[0]!.token_ids!.at(-1)).toBe(served.tokenizer!.controls.get(end)!.id);
+    await models.unload(name);
+  });
+
+  test('without a template, and without the control tokens of ours, it completes text and refuses to chat', async () => {
+    const { 'chat_template.jinja': _, ...files } = families['Llama 3']!.files;
+    await writeEchoCheckpoint(join(dir, 'mute'), {}, given(files));
+    await models.load('mute', join(dir, 'mute'));
+    const chat = await raw('/v1/chat/completions', { model: 'mute', messages });
+    expect(chat.status).toBe(400);
+    expect(await chat.json()).toMatchObject({
+      error: {
+        code: 'no_chat_template',
+        message: expect.stringContaining('put its chat_template.jinja into its folder'),
+      },
+    });
+    expect((await raw('/v1/completions', { model: 'mute', prompt: 'ab' })).status).toBe(200);
+    await models.unload('mute');
   });
 });
 

@@ -23,7 +23,7 @@ import {
 import type { Served, ServedModels } from './served.ts';
 import { createStopText } from './stop-text.ts';
 import type { Tokenizer } from './tokenizer.ts';
-import { createOutputParser, type OutputPart } from './tool-calls.ts';
+import { createOutputParser, type OutputOptions, type OutputPart } from './tool-calls.ts';
 
 export type ServeOptions = {
   readonly engine: Engine;
@@ -242,7 +242,7 @@ async function complete(
   signal: AbortSignal,
 ): Promise<void> {
   const { tokenizer, chat, info } = served;
-  if (!tokenizer || !chat) {
+  if (!tokenizer) {
     throw new RequestError(
       400,
       'no_tokenizer',
@@ -252,6 +252,13 @@ async function complete(
   let prompts: readonly (readonly number[])[];
   let inReasoning = false;
   if (request.kind === 'chat') {
+    if (!chat) {
+      throw new RequestError(
+        400,
+        'no_chat_template',
+        `The model ${served.name} has no chat template; put its chat_template.jinja into its folder, or use /v1/completions.`,
+      );
+    }
     const encoded = chat.encode(request.messages, { tools: request.tools, variables: request.variables });
     prompts = [encoded.tokens];
     inReasoning = encoded.inReasoning;
@@ -272,7 +279,10 @@ async function complete(
   const choices = prompts.flatMap((prompt) =>
     Array.from({ length: request.params.n }, () => ({
       prompt,
-      text: createChoiceText(tokenizer, request, new Set(stopTokens), inReasoning),
+      text: createChoiceText(tokenizer, request, new Set(stopTokens), {
+        inReasoning,
+        bareCalls: chat?.bareCalls ?? false,
+      }),
     })),
   );
   const promptTokens = prompts.reduce((sum, prompt) => sum + prompt.length, 0);
@@ -391,11 +401,11 @@ function createChoiceText(
   tokenizer: Tokenizer,
   request: ChatRequest | CompletionRequest,
   stopTokens: ReadonlySet<number>,
-  inReasoning: boolean,
+  writes: Omit<OutputOptions, 'tools'>,
 ): ChoiceText {
   const decoded = tokenizer.stream({ skipSpecial: request.skipSpecial });
   const stop = createStopText(request.stop);
-  const parser = request.kind === 'chat' ? createOutputParser({ tools: request.parseTools, inReasoning }) : undefined;
+  const parser = request.kind === 'chat' ? createOutputParser({ tools: request.parseTools, ...writes }) : undefined;
   let seen = 0;
   let calls = 0;
   const partsOf = (text: string): OutputPart[] => {

@@ -5,9 +5,10 @@
  */
 import { resolve } from 'node:path';
 import { EngineError, RequestError } from '../errors.ts';
-import { type Chat, chatTemplateOf, createChat, defaultChatTemplate } from './chat.ts';
+import { type Chat, chatTemplateOf, createChat } from './chat.ts';
 import { inspectCheckpoint, readModelFiles } from './checkpoint.ts';
 import type { Engine, LoraSpec, ModelInfo } from './engine.ts';
+import { stopTokens } from './stop-tokens.ts';
 import { type Tokenizer, tokenizerFromFiles } from './tokenizer.ts';
 
 export type Served = {
@@ -17,8 +18,9 @@ export type Served = {
   readonly info: ModelInfo;
   readonly folder: string | undefined;
   readonly tokenizer: Tokenizer | undefined;
+  /** undefined: no tokenizer, or no chat template. */
   readonly chat: Chat | undefined;
-  /** Tokens that end a generation, from generation_config.json, config.json and the tokenizer. */
+  /** Tokens that end a generation: see stop-tokens.ts. */
   readonly stopTokens: readonly number[];
 };
 
@@ -139,8 +141,8 @@ export function createServedModels(
       const summary = await inspectCheckpoint(at);
       const files = await readModelFiles(at);
       const tokenizer = tokenizerFromFiles(files);
-      const template = chatTemplateOf(files);
-      const chat = tokenizer && createChat(tokenizer, template ?? defaultChatTemplate);
+      const template = tokenizer && chatTemplateOf(files, tokenizer);
+      const chat = template === undefined ? undefined : createChat(tokenizer!, template);
       const model = freeName(name);
       const info = await claiming(model, async () => {
         const made = await engine.load(model, at, loadOptions);
@@ -150,10 +152,10 @@ export function createServedModels(
           `The tokenizer in ${at} has ${tokenizer.vocabulary} tokens, but the model only ${made.vocabulary}.`,
         );
       });
-      const stopTokens = stopTokensOf(summary.config, files, tokenizer);
+      const stops = stopTokens(summary.config, files, tokenizer, chat);
       const before = put(
         name,
-        { name, model, info, folder: at, tokenizer, chat, stopTokens },
+        { name, model, info, folder: at, tokenizer, chat, stopTokens: stops },
         { name, folder: at, ...loadOptions },
       );
       if (before) void retire(before).catch(() => {}); // requests on the old one finish first; nobody waits for that
@@ -222,27 +224,4 @@ function checkName(name: string): void {
       `"${name.slice(0, 200)}" cannot be a model's name; use letters, digits and . _ : / @ - (200 at most).`,
     );
   }
-}
-
-function stopTokensOf(
-  config: Readonly<Record<string, unknown>>,
-  files: ReadonlyMap<string, Uint8Array>,
-  tokenizer: Tokenizer | undefined,
-): number[] {
-  const generation = files.get('generation_config.json');
-  let eos: unknown = config.eos_token_id;
-  if (generation) {
-    try {
-      eos = (JSON.parse(Buffer.from(generation).toString('utf8')) as { eos_token_id?: unknown }).eos_token_id ?? eos;
-    } catch (cause) {
-      throw new EngineError(`generation_config.json is not JSON: ${(cause as Error).message}.`, { cause });
-    }
-  }
-  const stop = new Set((Array.isArray(eos) ? eos : [eos]).filter((id): id is number => Number.isSafeInteger(id)));
-  const named = tokenizer?.named.eos_token;
-  for (const word of [named, '<|im_end|>', '<|endoftext|>']) {
-    const id = word === undefined ? undefined : tokenizer?.controls.get(word)?.id;
-    if (id !== undefined) stop.add(id);
-  }
-  return [...stop];
 }

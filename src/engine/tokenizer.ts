@@ -5,6 +5,7 @@
  */
 import { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
 import { EngineError } from '../errors.ts';
+import { asReference } from './pre-tokenizer.ts';
 
 export type Tokenizer = {
   /** Ids are below this; a model's own vocabulary may be larger (padded). */
@@ -43,11 +44,13 @@ export type TextStream = {
 export function tokenizerFromFiles(files: ReadonlyMap<string, Uint8Array>): Tokenizer | undefined {
   const json = files.get('tokenizer.json');
   if (!json) return undefined;
-  const config = files.get('tokenizer_config.json');
-  return createTokenizer(
-    parseObject('tokenizer.json', json),
-    config ? parseObject('tokenizer_config.json', config) : {},
-  );
+  const settings = (name: string) => {
+    const bytes = files.get(name);
+    return bytes ? parseObject(name, bytes) : {};
+  };
+  // Older folders name their special tokens in a file of their own.
+  const config = { ...settings('special_tokens_map.json'), ...settings('tokenizer_config.json') };
+  return createTokenizer(parseObject('tokenizer.json', json), config);
 }
 
 function parseObject(name: string, bytes: Uint8Array): Record<string, unknown> {
@@ -66,7 +69,8 @@ function parseObject(name: string, bytes: Uint8Array): Record<string, unknown> {
 export function createTokenizer(json: Record<string, unknown>, config: Record<string, unknown> = {}): Tokenizer {
   let inner: HuggingFaceTokenizer;
   try {
-    inner = new HuggingFaceTokenizer({ added_tokens: [], ...json }, config);
+    const { pre_tokenizer: cuts = null, ...rest } = json;
+    inner = new HuggingFaceTokenizer({ added_tokens: [], ...rest, pre_tokenizer: asReference(cuts) }, config);
   } catch (cause) {
     throw new EngineError(`tokenizer.json cannot be used: ${(cause as Error).message}`, { cause });
   }
@@ -105,6 +109,16 @@ export function createTokenizer(json: Record<string, unknown>, config: Record<st
   };
 
   const isByteLevel = usesByteLevel(json.decoder);
+  const known = new Map<number, Uint8Array>();
+  /** Ids beyond the tokenizer (a padded vocabulary) have no text. */
+  const bytesOf = (token: number): Uint8Array => {
+    let bytes = known.get(token);
+    if (bytes === undefined) {
+      bytes = Uint8Array.from(inner.id_to_token(token) ?? '', (char: string) => charToByte.get(char) ?? 63);
+      if (bytes.length > 0) known.set(token, bytes);
+    }
+    return bytes;
+  };
   const stream = ({ skipSpecial = true }: DecodeOptions = {}): TextStream => {
     const control = (token: number): string | undefined => {
       const text = controlTexts.get(token);
@@ -112,7 +126,7 @@ export function createTokenizer(json: Record<string, unknown>, config: Record<st
       return skipSpecial && controls.get(text)!.special ? '' : text;
     };
     return isByteLevel
-      ? byteLevelStream(control, (token) => inner.id_to_token(token))
+      ? byteLevelStream(control, bytesOf)
       : windowStream(
           control,
           (tokens) => inner.decode(tokens, { clean_up_tokenization_spaces: false }),
@@ -124,7 +138,7 @@ export function createTokenizer(json: Record<string, unknown>, config: Record<st
     vocabulary: Math.max(inner.get_vocab(false).size, ...[...controlTexts.keys()].map((id) => id + 1)),
     controls,
     named: namedTokens(config),
-    encode: (text) => (text === '' ? [] : inner.encode(text).ids),
+    encode: (text) => inner.encode(text).ids,
     encodePlain,
     decode(tokens, options) {
       const text = stream(options);
@@ -137,9 +151,9 @@ export function createTokenizer(json: Record<string, unknown>, config: Record<st
 }
 
 function namedTokens(config: Record<string, unknown>): Record<string, string> {
-  const named: Record<string, string> = {};
-  for (const name of ['bos_token', 'eos_token', 'pad_token', 'unk_token']) {
-    const value = config[name];
+  const named: Record<string, string> = Object.create(null);
+  for (const [name, value] of Object.entries(config)) {
+    if (!name.endsWith('_token')) continue;
     const text = typeof value === 'object' && value !== null ? (value as { content?: unknown }).content : value;
     if (typeof text === 'string') named[name] = text;
   }
@@ -163,7 +177,7 @@ const charToByte = new Map(byteToChar.map((char, byte) => [char, byte]));
 
 function byteLevelStream(
   control: (token: number) => string | undefined,
-  toToken: (token: number) => string | undefined,
+  bytesOf: (token: number) => Uint8Array,
 ): TextStream {
   let decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   const end = () => {
@@ -175,9 +189,7 @@ function byteLevelStream(
     push(token) {
       const text = control(token);
       if (text !== undefined) return end() + text;
-      // Ids beyond the tokenizer (a padded vocabulary) have no text.
-      const bytes = Uint8Array.from(toToken(token) ?? '', (char) => charToByte.get(char) ?? 63);
-      return decoder.decode(bytes, { stream: true });
+      return decoder.decode(bytesOf(token), { stream: true });
     },
     end,
   };

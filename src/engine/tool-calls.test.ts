@@ -13,7 +13,10 @@ function joined(parts: OutputPart[]): OutputPart[] {
   return result;
 }
 
-function parse(text: string, options: { tools?: boolean; inReasoning?: boolean; step?: number } = {}) {
+function parse(
+  text: string,
+  options: { tools?: boolean; inReasoning?: boolean; bareCalls?: boolean; step?: number } = {},
+) {
   const parser = createOutputParser({ tools: true, ...options });
   const parts: OutputPart[] = [];
   const step = options.step ?? text.length;
@@ -116,4 +119,42 @@ test('text that cannot become a tag comes out at once', () => {
   expect(parser.push('Hello')).toEqual([content('Hello')]);
   expect(parser.push(' <to')).toEqual([]);
   expect(parser.push('day>')).toEqual([content(' <today>')]);
+});
+
+describe.each([1, 5, 1000])('where calls come without tags, in pieces of %i characters,', (step) => {
+  test.each<[string, string, OutputPart[], number]>([
+    ['an answer that is a call', '{"name": "find", "parameters": {"id": "12"}}', [call('find', { id: '12' })], 0],
+    ['space around it is layout', '\n {"name": "find", "arguments": {}}\n', [call('find', {})], 0],
+    ['a call that breaks off', '{"name": "find", "param', [content('{"name": "find", "param')], 1],
+    ['other JSON is an answer', '{"state": "sent"}', [content('{"state": "sent"}')], 0],
+    [
+      'a brace further on is text',
+      'Use {"name": "f", "parameters": {}}',
+      [content('Use {"name": "f", "parameters": {}}')],
+      0,
+    ],
+    [
+      'a call after reasoning',
+      '<think>\nHm.\n</think>\n\n{"name": "find", "parameters": {}}',
+      [reasoning('Hm.'), call('find', {})],
+      0,
+    ],
+  ])('%s', (_, text, parts, malformed) => {
+    expect(parse(text, { bareCalls: true, step })).toEqual({ parts, malformed });
+  });
+
+  test('and without tools they are text', () => {
+    const text = '{"name": "find", "parameters": {}}';
+    expect(parse(text, { bareCalls: true, tools: false, step }).parts).toEqual([content(text)]);
+  });
+});
+
+test('a list between the tags is that many calls, or none', () => {
+  const list = (more: string) => `<tool_call>[{"name": "a", "arguments": {}}, ${more}]</tool_call>`;
+  expect(parse(list('{"name": "b", "arguments": {"x": 1}}'))).toEqual({
+    parts: [call('a', {}), call('b', { x: 1 })],
+    malformed: 0,
+  });
+  expect(parse(list('5'))).toEqual({ parts: [content(list('5'))], malformed: 1 });
+  expect(parse('<tool_call>[]</tool_call>').malformed).toBe(1);
 });

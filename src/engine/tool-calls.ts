@@ -1,6 +1,8 @@
 /**
  * What a model writes → the parts of an OpenAI message, as it streams: `<think>…</think>` is reasoning,
- * `<tool_call>{"name":…,"arguments":{…}}</tool_call>` (Hermes, Qwen) is a tool call, the rest is content.
+ * `<tool_call>{"name":…,"arguments":{…}}</tool_call>` (Hermes, Qwen; with a list inside, SmolLM2) is a tool call, the rest is
+ * content. A model whose template shows calls without tags (Llama 3) calls with an answer that is nothing but
+ * `{"name":…,"parameters":{…}}`.
  *
  * A call is given out when it is complete: only then is it known whether it is one. What does not parse stays in the
  * content as the model wrote it, and is counted. Text that may still become a tag, and white space that may turn out to
@@ -20,18 +22,26 @@ export type OutputParser = {
   readonly malformed: number;
 };
 
-export function createOutputParser(options: { readonly tools: boolean; readonly inReasoning?: boolean }): OutputParser {
+export type OutputOptions = {
+  readonly tools: boolean;
+  /** The prompt left the model inside `<think>`. */
+  readonly inReasoning?: boolean;
+  /** Calls come without tags. */
+  readonly bareCalls?: boolean;
+};
+
+export function createOutputParser(options: OutputOptions): OutputParser {
   let state: 'content' | 'reasoning' | 'call' = options.inReasoning ? 'reasoning' : 'content';
   let held = '';
   let blank = true; // nothing but white space has come out since the last tag
   let afterTag = state === 'reasoning';
   let malformed = 0;
 
-  const call = (body: string, closed: boolean): OutputPart => {
-    const parsed = parseCall(body);
-    if (parsed) return { kind: 'tool_call', ...parsed };
+  const call = (body: string, closed: boolean): OutputPart[] => {
+    const parsed = parseCalls(body);
+    if (parsed) return parsed;
     malformed++;
-    return { kind: 'content', text: `<tool_call>${body}${closed ? '</tool_call>' : ''}` };
+    return [{ kind: 'content', text: `<tool_call>${body}${closed ? '</tool_call>' : ''}` }];
   };
 
   /** White space at the start of reasoning, or after a tag, and at the end before a tag, is layout and not text. */
@@ -52,16 +62,25 @@ export function createOutputParser(options: { readonly tools: boolean; readonly 
         const end = held.indexOf('</tool_call>');
         if (end === -1 && !final) return parts;
         if (end === -1) {
-          parts.push(call(held, false));
+          parts.push(...call(held, false));
           held = '';
           return parts;
         }
-        parts.push(call(held.slice(0, end), true));
+        parts.push(...call(held.slice(0, end), true));
         held = held.slice(end + '</tool_call>'.length);
         state = 'content';
         afterTag = true;
         blank = true;
         continue;
+      }
+      // Whether an answer that opens a brace is a call, only its end can tell.
+      if (options.tools && options.bareCalls && state === 'content' && blank && /^\s*\{/.test(held)) {
+        if (!final) return parts;
+        const parsed = parseCalls(held);
+        if (!parsed && /^\s*\{\s*"name"/.test(held)) malformed++;
+        parts.push(...(parsed ?? [{ kind: 'content' as const, text: held }]));
+        held = '';
+        return parts;
       }
       const kind = state;
       const tags = kind === 'reasoning' ? ['</think>'] : ['<think>', ...(options.tools ? ['<tool_call>'] : [])];
@@ -107,16 +126,23 @@ function heldBack(text: string, tags: readonly string[]): number {
   return text.length - start;
 }
 
-function parseCall(body: string): { name: string; arguments: string } | undefined {
+/** One call, or a list of them. */
+function parseCalls(body: string): OutputPart[] | undefined {
   let value: unknown;
   try {
     value = JSON.parse(body);
   } catch {
     return undefined;
   }
+  const calls = (Array.isArray(value) ? value : [value]).map(callOf);
+  return calls.length > 0 && calls.every((call) => call !== undefined) ? calls : undefined;
+}
+
+function callOf(value: unknown): OutputPart | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
-  const { name, arguments: args } = value as { name?: unknown; arguments?: unknown };
+  const { name, arguments: given, parameters } = value as Record<'name' | 'arguments' | 'parameters', unknown>;
+  const args = given ?? parameters;
   if (typeof name !== 'string' || name === '') return undefined;
   if (typeof args !== 'object' || args === null || Array.isArray(args)) return undefined;
-  return { name, arguments: JSON.stringify(args) };
+  return { kind: 'tool_call', name, arguments: JSON.stringify(args) };
 }

@@ -1,5 +1,9 @@
 /** An evaluation as somebody asks for it: releases and a file by name. All of that is looked up before anything is played. */
+import { readFile } from 'node:fs/promises';
+import { isReference } from '../artifacts/artifact.ts';
+import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Config } from '../config.ts';
+import { engineWeights } from '../engine/open.ts';
 import { ConfigError, NotFoundError } from '../errors.ts';
 import type { Store } from '../store/postgres.ts';
 import { readRelease, servingRelease } from '../store/releases.ts';
@@ -10,7 +14,7 @@ export type AskedEvaluation = {
   readonly candidate: string;
   /** Default: what serves. */
   readonly baseline?: string | undefined;
-  /** Path of a file. Default: the agent's golden file. */
+  /** Path of a file, or a reference. Default: the agent's golden file. */
   readonly suite?: string | undefined;
   readonly attempts?: number | undefined;
   readonly seed?: number | undefined;
@@ -18,24 +22,44 @@ export type AskedEvaluation = {
 
 export async function findAsked(
   store: Store,
+  artifacts: Artifacts,
   agent: Config['agents'][number],
   asked: AskedEvaluation,
-): Promise<Pick<EvaluateReleases, 'agent' | 'store' | 'suite' | 'baseline' | 'candidate' | 'attempts' | 'seed'>> {
+): Promise<Omit<EvaluateReleases, 'play' | 'signal' | 'onProgress'>> {
   const path = asked.suite ?? agent.evaluate.golden;
   if (path === undefined)
     throw new ConfigError(
       `There is nothing to judge by: set \`evaluate: { golden: './golden.jsonl' }\` in the file of agent ${agent.name}, or name a file with --suite. docs/evaluate.md says what is in it.`,
     );
-  const suite = await readSuite(path, agent.name, agent.environment ?? null);
+  const file = isReference(path) ? await artifacts.file(path) : path;
+  const suite = await readSuite(file, agent.name, agent.environment ?? null);
+  // What was judged by can be looked at, and judged by again, wherever the report is read.
+  const artifact = isReference(path) ? path : await artifacts.add({ kind: 'suite' }, file);
   const candidate = await named(store, agent.name, asked.candidate);
   const baseline =
     asked.baseline === undefined ? await serving(store, agent.name) : await named(store, agent.name, asked.baseline);
-  return { agent, store, suite, baseline, candidate, attempts: asked.attempts, seed: asked.seed };
+  const { attempts, seed } = asked;
+  const broad =
+    agent.evaluate.broad === undefined
+      ? undefined
+      : await readSuite(agent.evaluate.broad, agent.name, agent.environment ?? null);
+  const rubric = agent.evaluate.rubric === undefined ? undefined : await readRubric(agent.evaluate.rubric);
+  return { agent, store, artifacts, suite: { ...suite, artifact }, baseline, candidate, broad, rubric, attempts, seed };
+}
+
+const rubricCharacters = 100_000;
+
+async function readRubric(path: string): Promise<string> {
+  try {
+    return (await readFile(path, 'utf8')).slice(0, rubricCharacters);
+  } catch (error) {
+    throw new ConfigError(`The rubric ${path} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 async function named(store: Store, agent: string, name: string) {
   const release = await readRelease(store, { agent, name });
-  if (release !== null) return release;
+  if (release !== null) return { name, checkpoint: engineWeights(release) };
   throw new NotFoundError(
     `Agent ${agent} has no release ${name}; \`pawl releases list --agent ${agent}\` shows those that exist, \`pawl releases create\` makes one.`,
   );
@@ -43,7 +67,7 @@ async function named(store: Store, agent: string, name: string) {
 
 async function serving(store: Store, agent: string) {
   const release = await servingRelease(store, agent);
-  if (release !== null) return release;
+  if (release !== null) return { name: release.name, checkpoint: engineWeights(release) };
   throw new ConfigError(
     `No release of agent ${agent} serves yet, so there is nothing to compare with: name a release with --baseline, or let one serve with \`pawl releases serve NAME\`.`,
   );

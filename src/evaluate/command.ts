@@ -40,6 +40,7 @@ export function reportLines(report: Report, terminal: { readonly columns: number
   const rows = [
     ...(overall ? [['all', ...figures(overall)]] : []),
     ...Object.entries(types).map(([name, type]) => [name, ...figures(type)]),
+    ...(report.broad === undefined ? [] : [[`broad: ${report.broad.suite}`, ...figures(report.broad.comparison)]]),
   ];
   return [
     plain(`${report.id}: ${report.candidate} against ${report.baseline}, agent ${report.agent}`),
@@ -50,13 +51,49 @@ export function reportLines(report: Report, terminal: { readonly columns: number
     '',
     `Verdict: ${verdictColour(report.verdict, terminal.paint)(report.verdict)}. ${consequence(report.verdict)}`,
     ...report.reasons.map((reason) => plain(reason)),
-    ...(report.drift === null
+    ...(report.passK ?? []).map(
+      ({ k, baseline, candidate, interval: [low, high] }) =>
+        `All of ${k} attempts solve a case: ${percent(baseline)} → ${percent(candidate)} (${points(low)} to ${points(high)} points, 95%).`,
+    ),
+    ...(report.reward === undefined
       ? []
-      : [`Drift: ${Math.max(0, report.drift).toFixed(2)} nats per token from the baseline’s answers.`]),
+      : [
+          `Reward: ${report.reward.baseline.toFixed(3)} → ${report.reward.candidate.toFixed(3)}, paired t-test p ${report.reward.p < 0.0001 ? '< 0.0001' : `= ${report.reward.p.toFixed(4)}`}.`,
+        ]),
     ...(overall?.detectable
       ? [`This suite can be relied on to show ${points(overall.detectable)} points or more.`]
       : []),
+    ...gateLines(report, terminal),
     ...unsolvedLines(report, terminal),
+  ];
+}
+
+const figure = (value: number | null): string => (value === null ? '–' : value.toFixed(2));
+
+/** Every gate with its numbers; below it, what a person should look at. */
+function gateLines({ gates = [] }: Report, terminal: { readonly columns: number; readonly paint: Paint }): string[] {
+  if (gates.length === 0) return [];
+  const columns: Column[] = [
+    { title: 'GATE' },
+    { title: 'BEFORE', right: true },
+    { title: 'AFTER', right: true },
+    { title: 'LIMIT', right: true },
+    { title: 'VERDICT' },
+    { title: 'WHY', shrinkTo: 20 },
+  ];
+  const rows = gates.map(({ name, baseline, candidate, limit, verdict, reason }) => [
+    ...[name, figure(baseline), figure(candidate), figure(limit), verdict, reason],
+  ]);
+  const colour = (cell: string, row: number, column: number) =>
+    columns[column]?.title === 'VERDICT' ? verdictColour(gates[row]!.verdict, terminal.paint)(cell) : cell;
+  return [
+    '',
+    ...table(columns, rows, terminal, colour),
+    ...gates.flatMap(({ name, look }) =>
+      look.length === 0
+        ? []
+        : ['', `Look at (${name}):`, ...look.map(({ task, answer }) => plain(`  ${task}: ${answer}`))],
+    ),
   ];
 }
 

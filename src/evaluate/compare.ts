@@ -8,7 +8,8 @@
  * tested by flipping signs and has Student's interval over tasks.
  */
 import { random } from '../simulate/random.ts';
-import { binomialTail, normalQuantile, studentQuantile } from './statistics.ts';
+import { bootstrapInterval } from './pass-k.ts';
+import { binomialTail, normalQuantile, studentQuantile, studentTail } from './statistics.ts';
 
 /** Shares of attempts that solved the task, 0–1. */
 export type Pair = { readonly baseline: number; readonly candidate: number };
@@ -29,6 +30,8 @@ export type Comparison = {
   readonly worse: number;
   /** The smallest true difference this many tasks find in 4 of 5 cases; null when no task told the two apart. */
   readonly detectable: number | null;
+  /** Of several comparisons made at once: p, corrected for their number (Holm). */
+  readonly holm?: number | undefined;
 };
 
 const mean = (values: readonly number[]) => values.reduce((sum, v) => sum + v, 0) / values.length;
@@ -139,4 +142,61 @@ export function detectable(meanSquare: number, n: number): number | null {
   if (n === 0 || meanSquare === 0) return null;
   const z = normalQuantile(0.975) + normalQuantile(0.8);
   return Math.sqrt((z * z * meanSquare) / (n + z * z));
+}
+
+/** Paired t of differences: how likely a mean so far above, or below, zero is by chance. One alone says nothing. */
+export function pairedT(differences: readonly number[]): { readonly above: number; readonly below: number } {
+  const n = differences.length;
+  if (n < 2) return { above: 1, below: 1 };
+  const middle = mean(differences);
+  const variance = differences.reduce((sum, d) => sum + (d - middle) ** 2, 0) / (n - 1);
+  // All alike: either nothing moved, or everything did, by the same.
+  if (variance < 1e-18) return { above: middle > 0 ? 0 : 1, below: middle < 0 ? 0 : 1 };
+  const t = middle / Math.sqrt(variance / n);
+  const tail = studentTail(Math.abs(t), n - 1);
+  return t >= 0 ? { above: tail, below: 1 - tail } : { above: 1 - tail, below: tail };
+}
+
+export type Graded = {
+  readonly n: number;
+  readonly baseline: number;
+  readonly candidate: number;
+  readonly difference: number;
+  /** 95%, by a bootstrap over cases. */
+  readonly interval: readonly [number, number];
+  /** Two-sided, paired t over cases. */
+  readonly p: number;
+};
+
+/** Scores in 0–1 of the attempts at each case, compared by the case. null: none has scores of both. */
+export function compareGraded(
+  cases: readonly { readonly baseline: readonly number[]; readonly candidate: readonly number[] }[],
+  seed: number,
+): Graded | null {
+  const pairs = cases.flatMap(({ baseline, candidate }) =>
+    baseline.length === 0 || candidate.length === 0 ? [] : [{ before: mean(baseline), after: mean(candidate) }],
+  );
+  if (pairs.length === 0) return null;
+  const differences = pairs.map(({ before, after }) => after - before);
+  const { above, below } = pairedT(differences);
+  return {
+    n: pairs.length,
+    baseline: mean(pairs.map(({ before }) => before)),
+    candidate: mean(pairs.map(({ after }) => after)),
+    difference: mean(differences),
+    interval: bootstrapInterval(differences, seed),
+    p: Math.min(1, 2 * Math.min(above, below)),
+  };
+}
+
+/** Holm's step-down adjustment of several p-values: each may be read against the one level for all of them together. */
+export function holm(values: readonly number[]): number[] {
+  const order = values.map((p, i) => ({ p, i })).sort((a, b) => a.p - b.p);
+  const adjusted: number[] = new Array(values.length);
+  let most = 0;
+  for (const [rank, { p, i }] of order.entries()) {
+    most = Math.max(most, Math.min(1, p * (values.length - rank)));
+    adjusted[i] = most;
+  }
+  return adjusted;
 }

@@ -7,6 +7,7 @@ import { EngineError } from '../errors.ts';
 import { type ChatCodec, enginePlayer, watchEngine } from '../simulate/engine-player.ts';
 import type { Environment } from '../simulate/environment.ts';
 import { type Episode, play } from '../simulate/episode.ts';
+import { answerOfEpisode } from './answer.ts';
 import { measureDrift } from './drift.ts';
 import type { Attempt, Contender } from './match.ts';
 import type { TaskSuite } from './suite.ts';
@@ -54,10 +55,12 @@ export function engineContender<Data, Database>(
   };
 }
 
-export const attemptOf = ({ outcome, success, detail, reasons }: Episode): Attempt =>
-  outcome === 'crashed' || outcome === 'failed'
+export function attemptOf(episode: Episode): Attempt {
+  const { outcome, success, detail, reasons } = episode;
+  return outcome === 'crashed' || outcome === 'failed'
     ? { solved: null, reasons: [detail] }
-    : { solved: success, reasons: success ? [] : [...reasons] };
+    : { solved: success, reasons: success ? [] : [...reasons], answer: answerOfEpisode(episode) };
+}
 
 /** An engine that died comes back with the models it had, and the same seeds play the same episodes. */
 async function againIfDied<T>(work: () => Promise<T>): Promise<T> {

@@ -1,4 +1,5 @@
-/** Evaluations in the process that serves: through its own door and on its own engine, for whoever asks over the API. */
+/** Evaluations in the process that has the API: through a gateway's door and on this process's engine, for whoever asks. */
+import type { Artifacts } from '../artifacts/artifacts.ts';
 import { uuidv7 } from '../collect/uuid.ts';
 import { agentOf, type Config } from '../config.ts';
 import type { Store } from '../store/postgres.ts';
@@ -16,22 +17,27 @@ export type Evaluations = {
 
 export function createEvaluations(given: {
   readonly store: Store;
+  readonly artifacts: Artifacts;
   readonly config: Pick<Config, 'agents'>;
-  /** Address of this process. */
-  readonly url: string;
-  readonly withEngine: NonNullable<Play['withEngine']>;
+  /** Address of a gateway, without /v1. */
+  readonly gatewayUrl: () => Promise<string>;
+  /** Without it, everything goes through the gateway. */
+  readonly withEngine?: NonNullable<Play['withEngine']>;
 }): Evaluations {
-  const { store, config, url, withEngine } = given;
+  const { store, artifacts, config, gatewayUrl, withEngine } = given;
   const jobs = createJobs(() => `evaluation-${uuidv7()}`);
   return {
     async start(name, asked) {
       const agent = agentOf(config, name);
       if (jobs.running(name) !== null) return null;
-      const found = await findAsked(store, agent, asked);
+      const found = await findAsked(store, artifacts, agent, asked);
       return jobs.start(name, (signal, onProgress) =>
         evaluateReleases({
           ...found,
-          play: { withEngine, withDoor: (use) => withDoor(store, { agent: name, url, signal }, use) },
+          play: {
+            ...(withEngine === undefined ? {} : { withEngine }),
+            withDoor: async (use) => withDoor(store, { agent: name, url: await gatewayUrl(), signal }, use),
+          },
           signal,
           onProgress,
         }),

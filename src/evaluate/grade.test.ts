@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { defaultReward } from '../score/default-reward.ts';
+import { deskReward } from '../score/fixtures.ts';
 import { OutOfTime } from '../score/time-limit.ts';
 import { weighted } from '../score/weighted.ts';
 import type { AssistantMessage } from '../simulate/message.ts';
@@ -20,7 +20,7 @@ const tools = [
 
 function played(message: AssistantMessage) {
   const choices = [{ index: 0, message, finishReason: 'stop' }];
-  return { message, turn: turn({ request: { tools }, choices }), reward: defaultReward };
+  return { message, turn: turn({ request: { tools }, choices }), reward: deskReward };
 }
 const said = (content: string) => played({ role: 'assistant', content });
 const called = () => played({ role: 'assistant', content: null, tool_calls: [lookup] });
@@ -83,6 +83,7 @@ describe('an expectation that cannot be told is no verdict on the answer', () =>
     const judge = { name: 'judge', version: '1', score: score as never };
     const reward = weighted({ judge: [1, judge] });
     await expect(grade({ score: { part: 'judge', min: 0.5 } }, { ...said('x'), reward })).rejects.toThrow('is down');
+    await expect(grade({ score: { min: 0.5 } }, { ...said('x'), reward })).rejects.toThrow('is down');
     await expect(grade({ score: { part: 'tone', min: 0.5 } }, said('x'))).rejects.toThrow('no part tone');
   });
 });

@@ -5,6 +5,7 @@
 
 import type { Turn } from '../collect/turn.ts';
 import { uuidv7 } from '../collect/uuid.ts';
+import type { Services } from '../score/scorer.ts';
 import type { RewardSpec } from '../score/weighted.ts';
 import type { Environment } from '../simulate/environment.ts';
 import { play } from '../simulate/episode.ts';
@@ -12,10 +13,12 @@ import { httpPlayer } from '../simulate/http-player.ts';
 import type { AssistantMessage, Message } from '../simulate/message.ts';
 import type { Conversation, PlayedTurn, Player } from '../simulate/player.ts';
 import { hash } from '../simulate/random.ts';
+import { type Answer, answerOf } from './answer.ts';
 import type { Case } from './case.ts';
 import type { Door } from './door.ts';
 import { attemptOf } from './engine-contender.ts';
 import { grade } from './grade.ts';
+import { scoreTurn } from './graders/score.ts';
 import type { Attempt, Contender } from './match.ts';
 import type { CaseSuite, TaskSuite } from './suite.ts';
 
@@ -69,7 +72,10 @@ export function taskContender<Data, Database>(
   };
 }
 
-export function caseContender(through: ThroughDoor, reward: RewardSpec, { cases }: CaseSuite): Contender {
+/** What answers are scored by where a case expects a score. */
+export type Rewarded = { readonly reward: RewardSpec; readonly services: Services };
+
+export function caseContender(through: ThroughDoor, rewarded: Rewarded, { cases }: CaseSuite): Contender {
   return {
     name: through.name,
     async play({ attempts, seed, signal, onProgress }) {
@@ -84,7 +90,7 @@ export function caseContender(through: ThroughDoor, reward: RewardSpec, { cases 
           const at = Math.floor(i / attempts);
           const one = conversationOf(cases[at]!, i % attempts, seed, through.maxTokens);
           const [answer] = await player([one], signal);
-          done[at]![one.attempt] = await gradeAnswer(cases[at]!, one, answer!, through, reward);
+          done[at]![one.attempt] = await gradeAnswer(cases[at]!, one, answer!, through, rewarded);
           onProgress(++played);
         }
       };
@@ -121,17 +127,38 @@ async function gradeAnswer(
   one: Conversation,
   answer: PlayedTurn,
   through: ThroughDoor,
-  reward: RewardSpec,
+  rewarded: Rewarded,
 ): Promise<Attempt> {
   if (answer.kind !== 'said') return { solved: null, reasons: [answer.detail] };
   const { message, finish, malformed } = answer;
   const turn = turnOf(asked, one, through, malformed === undefined ? message : { ...message, malformed_tool_calls: 1 });
   try {
-    const reasons = await within(through.timeoutSeconds, grade(asked.expect, { message, turn, reward }));
+    const reasons = await within(through.timeoutSeconds, grade(asked.expect, { message, turn, ...rewarded }));
     const cut = finish === 'length' && reasons.length > 0 ? ['The answer was cut at its limit of tokens.'] : [];
-    return { solved: reasons.length === 0, reasons: [...reasons, ...cut] };
+    return {
+      solved: reasons.length === 0,
+      reasons: [...reasons, ...cut],
+      answer: answerOf([message], await paidFor(turn, rewarded, through.timeoutSeconds)),
+    };
   } catch (error) {
     return { solved: null, reasons: [`Grading: ${error instanceof Error ? error.message : String(error)}`] };
+  }
+}
+
+/** What the agent's reward says of the exchange, which is what training would have paid; nothing where it cannot tell in time. */
+async function paidFor(
+  turn: Turn,
+  { reward, services }: Rewarded,
+  seconds: number,
+): Promise<Partial<Pick<Answer, 'reward' | 'parts'>>> {
+  try {
+    const { total, parts } = await within(seconds, scoreTurn(reward, turn, services));
+    const known = Object.entries(parts).flatMap(([name, { value }]) =>
+      value === null ? [] : [[name, value] as const],
+    );
+    return { reward: total, parts: Object.fromEntries(known) };
+  } catch {
+    return {};
   }
 }
 

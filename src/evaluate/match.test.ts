@@ -8,6 +8,7 @@ import { listReports, readReport, saveReport } from '../store/reports.ts';
 import { withStore } from '../store/test-store.ts';
 import { TabularEngine } from '../train/fixtures/tabular-engine.ts';
 import { engineContender } from './engine-contender.ts';
+import { gateSettings } from './gates/all.ts';
 import { playMatch } from './match.ts';
 import { reportSchema } from './report.ts';
 import { makeSuite } from './suite.ts';
@@ -50,6 +51,7 @@ type Options = {
   model?: string;
   attempts?: number;
   seed?: number;
+  gates?: z.input<typeof gateSettings>;
   onProgress?: (n: number) => void;
 };
 
@@ -60,13 +62,15 @@ function options(known: readonly number[], better: readonly number[]): Options {
   return { engine };
 }
 
-function evaluate({ engine, model = 'new', attempts = 1, seed = 7, onProgress = () => {} }: Options) {
+/** Tables this sure are all drift and no entropy, so those gates are off unless a test is about them. */
+function evaluate({ engine, model = 'new', attempts = 1, seed = 7, gates, onProgress = () => {} }: Options) {
   const on = { engine, environment: world, suite, temperature: 1 };
   const candidate = engineContender(on, { name: 'v2', model, codec });
   const baseline = engineContender(on, { name: 'v1', model: 'old', codec });
   const drift = () => candidate.driftFrom('old');
   return playMatch({
-    ...{ agent: 'desk', suite, baseline, candidate, attempts, seed, temperature: 1, settings: {}, drift, onProgress },
+    ...{ agent: 'desk', suite, baseline, candidate, attempts, seed, temperature: 1, drift, onProgress },
+    settings: { gates: gateSettings.parse({ drift: null, entropy: null, ...gates }) },
     now: () => 1000,
   });
 }
@@ -125,6 +129,9 @@ describe('an evaluation', () => {
       Array.from({ length: 10 }, () => new Array<number>(10).fill(0)),
     );
     expect((await evaluate(given)).drift).toBeCloseTo(Math.log(10), 5);
+    const judged = await evaluate({ ...given, gates: { drift: 0.5 } });
+    expect(judged).toMatchObject({ verdict: 'fail' });
+    expect(judged.reasons).toContainEqual(expect.stringMatching(/drifted 2\.30 nats per token .* more than 0\.5/));
     expect((await evaluate(options([0, 1], [0, 1]))).drift).toBe(0);
   });
 

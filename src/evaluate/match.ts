@@ -3,7 +3,12 @@
  * business: a model at the engine, a release behind the gateway. An attempt that broke for reasons outside the model says
  * nothing about it; a case with no other attempt is not measured.
  */
-import { type Comparison, compare } from './compare.ts';
+import type { Answer } from './answer.ts';
+import { type Comparison, compare, compareGraded, type Graded, holm } from './compare.ts';
+import { type Gated, type GateSettings, gateSettings, gatesOf } from './gates/all.ts';
+import type { Gate } from './gates/gate.ts';
+import type { PerturbedCase } from './gates/perturbed.ts';
+import { type PassK, passK, type Solved } from './pass-k.ts';
 import { type Report, reportId } from './report.ts';
 import { entriesOf, type Suite } from './suite.ts';
 import { judge, type VerdictSettings } from './verdict.ts';
@@ -13,6 +18,8 @@ export type Attempt = {
   readonly solved: boolean | null;
   /** Why it is not solved. */
   readonly reasons: readonly string[];
+  /** What was said and done; without it the gates have nothing to look at. */
+  readonly answer?: Answer;
 };
 
 export type Contender = {
@@ -38,12 +45,30 @@ export type Match = {
   readonly attempts: number;
   readonly seed: number;
   readonly temperature: number;
-  readonly settings: VerdictSettings;
+  readonly settings: MatchSettings;
+  /** What else the gates are told. */
+  readonly gated?: Pick<Gated, 'rubric'>;
   /** Measured after both have played; null where tokens are not known. */
   readonly drift?: () => Promise<number | null>;
+  /** What is played beside the suite, once that is done. */
+  readonly beside?: (played: Report['tasks']) => Promise<Beside>;
   readonly signal?: AbortSignal;
   readonly onProgress?: (played: number, total: number) => void;
   readonly now?: () => number;
+};
+
+export type Beside = {
+  /** Another suite, of what must not be forgotten. */
+  readonly broad: NonNullable<Report['broad']> | null;
+  /** Cases said differently; null: none were. */
+  readonly perturbed: readonly PerturbedCase[] | null;
+  /** Whether the candidate fits where it is to serve; null: nobody asked. */
+  readonly compatibility: Gate | null;
+};
+
+export type MatchSettings = VerdictSettings & {
+  /** Default: as the settings have it. */
+  readonly gates?: GateSettings;
 };
 
 export async function playMatch(match: Match): Promise<Report> {
@@ -69,14 +94,24 @@ export async function playMatch(match: Match): Promise<Report> {
     reasons: { baseline: reasonsOf(baseline[i]!), candidate: reasonsOf(candidate[i]!) },
   }));
   const { overall, types } = compareTasks(tasks, seed);
-  const { verdict, reasons } = judge({ tasks: tasks.length, overall, types, drift }, settings);
+  const { broad = null, perturbed = null, compatibility = null } = (await match.beside?.(tasks)) ?? {};
+  const limits = settings.gates ?? gateSettings.parse({});
+  const gates = [
+    ...(compatibility === null ? [] : [compatibility]),
+    ...gatesOf({ entries, baseline, candidate, drift, perturbed, ...match.gated }, limits),
+  ];
+  const slices = { ...types, ...(broad === null ? {} : { [`the broad suite ${broad.suite}`]: broad.comparison }) };
+  const { verdict, reasons } = judge({ tasks: tasks.length, overall, types: slices, gates }, settings);
   return {
     id: matchId(match),
     ...asked(match),
     overall,
     types,
     tasks,
+    ...reliability(entries, baseline, candidate, attempts, seed),
+    ...(broad === null ? {} : { broad }),
     drift,
+    gates,
     verdict,
     reasons: [...reasons, ...(verdict === 'unmeasured' ? commonestBreak([...baseline, ...candidate].flat()) : [])],
     seconds: (now() - began) / 1000,
@@ -88,7 +123,10 @@ const asked = ({ agent, suite, baseline, candidate, attempts, temperature, seed 
   agent,
   baseline: baseline.name,
   candidate: candidate.name,
-  suite: { name: suite.name, hash: suite.hash, tasks: entriesOf(suite).length },
+  suite: {
+    ...{ name: suite.name, hash: suite.hash, tasks: entriesOf(suite).length },
+    ...(suite.artifact === undefined ? {} : { artifact: suite.artifact }),
+  },
   attempts,
   temperature,
   seed,
@@ -96,6 +134,32 @@ const asked = ({ agent, suite, baseline, candidate, attempts, temperature, seed 
 
 /** The id that the match's report will have. */
 export const matchId = (match: Match): string => reportId(asked(match), match.settings);
+
+/** How dependably cases are solved, where they were tried more than once, and what the graders paid. */
+function reliability(
+  entries: readonly unknown[],
+  baseline: readonly (readonly Attempt[])[],
+  candidate: readonly (readonly Attempt[])[],
+  attempts: number,
+  seed: number,
+): { passK?: PassK[]; reward?: Graded } {
+  const count = (of: readonly Attempt[]): Solved => ({
+    solved: of.filter(({ solved }) => solved === true).length,
+    attempts: of.filter(({ solved }) => solved !== null).length,
+  });
+  const k = passK(
+    entries.map((_, i) => ({ baseline: count(baseline[i]!), candidate: count(candidate[i]!) })),
+    attempts,
+    seed,
+  );
+  const paid = (of: readonly Attempt[]) =>
+    of.flatMap(({ solved, answer }) => (solved === null ? [] : (answer?.reward ?? [])));
+  const reward = compareGraded(
+    entries.map((_, i) => ({ baseline: paid(baseline[i]!), candidate: paid(candidate[i]!) })),
+    seed,
+  );
+  return { ...(k.length === 0 ? {} : { passK: k }), ...(reward === null ? {} : { reward }) };
+}
 
 function solvedShare(attempts: readonly Attempt[]): number | null {
   const valid = attempts.filter(({ solved }) => solved !== null);
@@ -137,5 +201,8 @@ export function compareTasks(
     );
     if (of) types[type] = of;
   }
-  return { overall: compare(measured, seed), types: { ...types } };
+  const names = Object.keys(types);
+  const adjusted = holm(names.map((name) => types[name]!.p));
+  const withHolm = names.map((name, i): [string, Comparison] => [name, { ...types[name]!, holm: adjusted[i]! }]);
+  return { overall: compare(measured, seed), types: Object.fromEntries(withHolm) };
 }

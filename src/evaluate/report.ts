@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { gateSchema } from './gates/gate.ts';
 import { verdicts } from './verdict.ts';
 
 const comparison = z.strictObject({
@@ -17,6 +18,8 @@ const comparison = z.strictObject({
   better: z.int(),
   worse: z.int(),
   detectable: z.number().nullable(),
+  /** p, corrected for how many types are looked at. */
+  holm: z.number().optional(),
 });
 
 export const reportSchema = z.strictObject({
@@ -25,7 +28,13 @@ export const reportSchema = z.strictObject({
   /** Names of the releases or checkpoints compared. */
   baseline: z.string(),
   candidate: z.string(),
-  suite: z.strictObject({ name: z.string(), hash: z.string(), tasks: z.int() }),
+  suite: z.strictObject({
+    name: z.string(),
+    hash: z.string(),
+    tasks: z.int(),
+    /** Reference of its file; reports from before there were artifacts have none. */
+    artifact: z.string().optional(),
+  }),
   attempts: z.int(),
   temperature: z.number(),
   seed: z.int(),
@@ -43,8 +52,34 @@ export const reportSchema = z.strictObject({
       reasons: z.strictObject({ baseline: z.array(z.string()), candidate: z.array(z.string()) }).optional(),
     }),
   ),
+  /** What graders or the reward paid, compared by a paired t-test; absent where nothing was paid. */
+  reward: z
+    .strictObject({
+      n: z.int(),
+      baseline: z.number(),
+      candidate: z.number(),
+      difference: z.number(),
+      interval: z.tuple([z.number(), z.number()]).readonly(),
+      p: z.number(),
+    })
+    .optional(),
+  /** How likely k attempts at a case all solve it; absent with one attempt. */
+  passK: z
+    .array(
+      z.strictObject({
+        k: z.int(),
+        baseline: z.number(),
+        candidate: z.number(),
+        interval: z.tuple([z.number(), z.number()]).readonly(),
+      }),
+    )
+    .optional(),
+  /** The suite of what must not be forgotten, where there is one. */
+  broad: z.strictObject({ suite: z.string(), hash: z.string(), comparison }).optional(),
   /** KL(candidate ‖ baseline), nats per token the candidate wrote; null where tokens are not known. */
   drift: z.number().nullable(),
+  /** What was looked at beyond solved cases; reports from before there were gates have none. */
+  gates: z.array(gateSchema).optional(),
   verdict: z.enum(verdicts),
   reasons: z.array(z.string()),
   seconds: z.number(),

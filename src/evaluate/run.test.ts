@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { agentSchema } from '../agent.ts';
+import { openArtifacts } from '../artifacts/open.ts';
 import { type Environment, makeTask } from '../simulate/environment.ts';
 import { listReports } from '../store/reports.ts';
 import { withStore } from '../store/test-store.ts';
@@ -78,6 +79,7 @@ const store = await withStore();
 const asked = (given: Partial<EvaluateReleases> & Pick<EvaluateReleases, 'play'>): EvaluateReleases => ({
   agent: agentSchema.parse({ name: `agent-${Math.random().toString(36).slice(2)}`, environment: world }),
   store,
+  artifacts: openArtifacts({ home: '/nowhere' }),
   suite: makeCaseSuite('golden', cases),
   baseline: { name: 'v1', checkpoint: null },
   candidate: { name: 'v2', checkpoint: null },
@@ -138,6 +140,50 @@ describe('evaluating releases', () => {
     // Other rules are another question.
     const agent = { ...given.agent, evaluate: { ...given.agent.evaluate, improvement: 0.5 } };
     expect((await evaluateReleases({ ...given, agent, play: up.play })).id).not.toBe(report.id);
+  });
+
+  it('does not play the baseline again for another candidate, nor for cases that were played before', async () => {
+    const { seen, play } = await gateway({ v1: wrong, v2: right, v3: right });
+    const given = asked({ play, attempts: 2 });
+    await evaluateReleases(given);
+    expect(seen).toHaveLength(80);
+    const other = await evaluateReleases({ ...given, candidate: { name: 'v3', checkpoint: null } });
+    expect(other).toMatchObject({ verdict: 'pass', overall: { baseline: 0, candidate: 1 }, tasks: { length: 20 } });
+    expect(seen.slice(80).every(({ headers }) => headers['x-pawl-release'] === 'v3')).toBe(true);
+    expect(seen).toHaveLength(120);
+    // Two more cases: two attempts of each, by both.
+    const more = caseSchema.parse({ ...cases[0], id: 'more' });
+    await evaluateReleases({ ...given, suite: makeCaseSuite('golden', [...cases, more]) });
+    expect(seen).toHaveLength(124);
+    // Another seed is another play.
+    await evaluateReleases({ ...given, seed: 9 });
+    expect(seen).toHaveLength(204);
+  });
+
+  it('plays cases said differently and a broad suite beside it, and names what fell there', async () => {
+    const { play } = await gateway({ v1: right, v2: (n) => (n < 100 ? right(n) : 'forgotten') });
+    const broad = makeCaseSuite(
+      'broad',
+      cases.map(({ id }, i) =>
+        caseSchema.parse({
+          ...{ id, type: 'big', messages: [{ role: 'user', content: String(i + 100) }] },
+          expect: { equals: String(i + 101) },
+        }),
+      ),
+    );
+    const { agent, ...given } = asked({ play, broad });
+    const report = await evaluateReleases({
+      ...given,
+      agent: { ...agent, evaluate: { ...agent.evaluate, perturbed: 10 } },
+    });
+    expect(report.broad).toMatchObject({ suite: 'broad', comparison: { n: 20, baseline: 1, candidate: 0 } });
+    expect(report.verdict).toBe('inconclusive');
+    expect(report.reasons.join(' ')).toMatch(/type the broad suite broad fell from 100\.0% to 0\.0%/);
+    // Said politely, the number is no longer all there is; both stumble alike, so nobody is asked about that.
+    const gate = report.gates!.find(({ name }) => name === 'perturbed')!;
+    expect(gate).toMatchObject({ verdict: 'pass', limit: 0.8 });
+    expect(gate.candidate).toBe(gate.baseline);
+    expect(gate.candidate).toBeLessThan(1);
   });
 
   it('stops when it is told to', async () => {

@@ -6,26 +6,32 @@
  * A report's id says what was asked, so an evaluation that was killed is simply run again, and one that was answered is not
  * played twice. One that could not be measured is.
  */
+import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Config } from '../config.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ConfigError } from '../errors.ts';
+import { openJudge } from '../score/ask-open.ts';
 import { loadChatCodec } from '../simulate/chat-codec.ts';
 import type { Store } from '../store/postgres.ts';
 import { readReport, saveReport } from '../store/reports.ts';
+import { checkCompatibility } from './check-compatibility.ts';
+import { compatibilityGate } from './compatibility.ts';
 import type { Door } from './door.ts';
-import { engineContender } from './engine-contender.ts';
-import { caseContender, type ThroughDoor, taskContender } from './http-contender.ts';
-import { type Contender, type Match, matchId, playMatch } from './match.ts';
+import { type EngineContender, engineContender } from './engine-contender.ts';
+import { caseContender, type Rewarded, type ThroughDoor, taskContender } from './http-contender.ts';
+import { environmentMark, keptContender, partOf } from './kept-contender.ts';
+import { type Beside, type Contender, type Match, matchId, playMatch } from './match.ts';
+import { type Perturbation, perturbations, perturbCase, perturbTools, perturbUsers } from './perturb.ts';
 import type { Report } from './report.ts';
 import { verdictSettings } from './settings.ts';
-import type { CaseSuite, Suite, TaskSuite } from './suite.ts';
+import { type CaseSuite, entriesOf, type Suite, type TaskSuite } from './suite.ts';
 
 type Agent = Config['agents'][number];
 
 /** What an evaluation needs to know of a release. */
 export type Contestant = {
   readonly name: string;
-  /** Folder of its weights, where they are ours. */
+  /** Its weights, where they are ours: a reference, or a folder. */
   readonly checkpoint: string | null;
 };
 
@@ -39,9 +45,15 @@ export type Play = {
 export type EvaluateReleases = {
   readonly agent: Agent;
   readonly store: Store;
+  /** Where the weights are that a release refers to. */
+  readonly artifacts: Pick<Artifacts, 'folder'>;
   readonly suite: Suite<unknown>;
   readonly baseline: Contestant;
   readonly candidate: Contestant;
+  /** Of what must not be forgotten. */
+  readonly broad?: Suite<unknown> | undefined;
+  /** What answers are judged by, in words. */
+  readonly rubric?: string | undefined;
   readonly play: Play;
   /** Default: what the agent's file says. */
   readonly attempts?: number | undefined;
@@ -63,14 +75,21 @@ export async function evaluateReleases(asked: EvaluateReleases): Promise<Report>
     attempts: asked.attempts ?? agent.evaluate.attempts,
     seed: asked.seed ?? 0,
     temperature,
-    settings: { ...verdictSettings(agent.evaluate), ...(usesReward(suite) ? { reward: agent.reward.version } : {}) },
+    settings: {
+      ...verdictSettings(agent.evaluate),
+      ...(usesReward(suite) ? { reward: agent.reward.version } : {}),
+      ...(agent.evaluate.compatibility === undefined ? {} : { compatibility: agent.evaluate.compatibility }),
+      ...(asked.broad === undefined ? {} : { broad: asked.broad.hash }),
+      ...(asked.rubric === undefined ? {} : { rubric: asked.rubric }),
+    },
+    ...(asked.rubric === undefined ? {} : { gated: { rubric: asked.rubric } }),
     ...(signal ? { signal } : {}),
     ...(onProgress ? { onProgress } : {}),
   };
   const id = matchId({ ...rules, baseline: unplayed(asked.baseline), candidate: unplayed(asked.candidate) });
   const known = await readReport(store, id);
   if (known !== null && known.verdict !== 'unmeasured') return known;
-  const report = await playReleases(asked, rules);
+  const report = await playReleases(asked, { ...rules, beside: (played) => playBeside(asked, rules, played) });
   await saveReport(store, report);
   // One that was saved meanwhile stands; what follows must be about the same.
   return (await readReport(store, id))!;
@@ -78,33 +97,134 @@ export async function evaluateReleases(asked: EvaluateReleases): Promise<Report>
 
 type Rules = Omit<Match, 'baseline' | 'candidate' | 'drift'>;
 
-function playReleases({ agent, suite, baseline, candidate, play }: EvaluateReleases, rules: Rules): Promise<Report> {
+/** The broad suite, and cases of this one said differently: both by the same two releases, with the same seeds. */
+async function playBeside(
+  asked: EvaluateReleases,
+  { onProgress: _, ...rules }: Rules,
+  played: Report['tasks'],
+): Promise<Beside> {
+  const { broad, suite, agent } = asked;
+  const play = (other: Suite<unknown>, environment = agent.environment) =>
+    playReleases({ ...asked, suite: other, agent: { ...agent, environment } }, { ...rules, suite: other });
+  const { compatibility: wanted } = agent.evaluate;
+  const compatibility =
+    wanted === undefined
+      ? null
+      : await asked.play.withDoor(async (door) => {
+          const of = { agent: agent.name, release: asked.candidate.name, settings: wanted, door, signal: rules.signal };
+          return compatibilityGate(await checkCompatibility(asked.store, of));
+        });
+  let found: Beside['broad'] = null;
+  if (broad !== undefined) {
+    const { overall } = await play(broad);
+    if (overall !== null) found = { suite: broad.name, hash: broad.hash, comparison: overall };
+  }
+  const count = Math.min(agent.evaluate.perturbed, entriesOf(suite).length);
+  // An agent of one's own opens its conversations itself.
+  if (count === 0 || agent.environment?.agent !== undefined) return { broad: found, perturbed: null, compatibility };
+  const kindOf = (i: number): Perturbation => perturbations[i % perturbations.length]!;
+  const part: Suite<unknown> = {
+    ...partOf(
+      suite,
+      Array.from({ length: count }, (__, i) => i),
+    ),
+    variant: 'said differently',
+  };
+  const kinds = new Map(entriesOf(part).map(({ id }, i) => [id, kindOf(i)]));
+  const said =
+    part.kind === 'cases'
+      ? (await play({ ...part, cases: part.cases.map((one, i) => perturbCase(kindOf(i), one)) })).tasks
+      : await playPerturbedTasks(part, agent, kindOf, kinds, play);
+  const byId = new Map(said.map((task) => [task.id, task]));
+  const perturbed = played.slice(0, count).flatMap(({ id, baseline, candidate }) => {
+    const other = byId.get(id);
+    return baseline === null || candidate === null || other?.baseline == null || other.candidate === null
+      ? []
+      : [
+          {
+            ...{ id, kind: kinds.get(id)! },
+            baseline: { original: baseline, perturbed: other.baseline },
+            candidate: { original: candidate, perturbed: other.candidate },
+          },
+        ];
+  });
+  return { broad: found, perturbed, compatibility };
+}
+
+async function playPerturbedTasks(
+  part: TaskSuite<unknown>,
+  { environment }: Agent,
+  kindOf: (i: number) => Perturbation,
+  kinds: ReadonlyMap<string, Perturbation>,
+  play: (suite: Suite<unknown>, environment: Agent['environment']) => Promise<Report>,
+): Promise<Report['tasks']> {
+  const of = (isTools: boolean) =>
+    partOf(
+      part,
+      part.tasks.flatMap((_, i) => ((kindOf(i) === 'tools') === isTools ? [i] : [])),
+    );
+  const users = await play(
+    of(false),
+    perturbUsers(environment!, (id) => kinds.get(id) ?? 'tools'),
+  );
+  const tools = entriesOf(of(true)).length === 0 ? null : await play(of(true), perturbTools(environment!));
+  return [...users.tasks, ...(tools?.tasks ?? [])];
+}
+
+function playReleases(asked: EvaluateReleases, rules: Rules): Promise<Report> {
+  const { agent, suite, baseline, candidate, play } = asked;
   const { environment } = agent;
   const hasWeights = baseline.checkpoint !== null && candidate.checkpoint !== null;
   if (suite.kind === 'tasks' && environment !== undefined && hasWeights && play.withEngine !== undefined)
-    return play.withEngine((engine) => playOnEngine(agent, engine, suite, baseline, candidate, rules));
-  return play.withDoor((door) => playThroughDoor(agent, door, suite, baseline, candidate, rules));
+    return play.withEngine((engine) => playOnEngine(asked, engine, suite, rules));
+  const rewarded = { reward: agent.reward, services: { judge: openJudge(asked.store, agent) } };
+  return play.withDoor((door) => playThroughDoor(asked, door, rewarded, rules));
 }
 
+/** What decides an answer, beside the release, the case, the attempts and the seed. */
+const howOf = ({ evaluate, environment, reward }: Agent, suite: Suite<unknown>, on: 'engine' | 'gateway') => ({
+  on,
+  suite: suite.kind === 'tasks' ? environmentMark(environment) : null,
+  variant: suite.variant ?? null,
+  temperature: evaluate.temperature,
+  maxTokens: evaluate.maxTokens ?? null,
+  reward: suite.kind === 'cases' ? reward.version : null,
+});
+
 async function playOnEngine(
-  { environment, evaluate: { temperature } }: Agent,
+  { agent, store, artifacts, baseline, candidate }: EvaluateReleases,
   engine: Engine,
   suite: TaskSuite<unknown>,
-  baseline: Contestant,
-  candidate: Contestant,
   rules: Rules,
 ): Promise<Report> {
+  const { temperature } = agent.evaluate;
+  const environment = agent.environment!;
   // Names of its own: what else the engine serves comes and goes without regard to us.
   const models = { baseline: `evaluation-${baseline.name}`, candidate: `evaluation-${candidate.name}` };
-  const on = { engine, environment: environment!, suite, temperature };
-  const contender = async (role: keyof typeof models, { name, checkpoint }: Contestant) => {
-    await engine.load(models[role], checkpoint!);
-    return engineContender(on, { name, model: models[role], codec: await loadChatCodec(checkpoint!) });
+  let last: EngineContender | null = null;
+  const contender = async (role: keyof typeof models, release: Contestant): Promise<Contender> => {
+    const folder = await artifacts.folder(release.checkpoint!);
+    await engine.load(models[role], folder);
+    const codec = await loadChatCodec(folder);
+    // The candidate plays all of it: how far it has drifted is told by its tokens, and those are not kept.
+    const kept = {
+      store,
+      agent: agent.name,
+      release,
+      suite,
+      how: howOf(agent, suite, 'engine'),
+      reuse: role === 'baseline',
+    };
+    return keptContender(kept, (part) => {
+      const on = { engine, environment, suite: part as TaskSuite<unknown>, temperature };
+      last = engineContender(on, { name: release.name, model: models[role], codec });
+      return last;
+    });
   };
   try {
     const before = await contender('baseline', baseline);
     const after = await contender('candidate', candidate);
-    const drift = () => after.driftFrom(models.baseline, rules.signal);
+    const drift = async () => (await last?.driftFrom(models.baseline, rules.signal)) ?? null;
     return await playMatch({ ...rules, baseline: before, candidate: after, drift });
   } finally {
     const loaded = new Set((await engine.models()).map(({ name }) => name));
@@ -113,24 +233,25 @@ async function playOnEngine(
 }
 
 function playThroughDoor(
-  agent: Agent,
+  { agent, store, suite, baseline, candidate }: EvaluateReleases,
   door: Door,
-  suite: Suite<unknown>,
-  baseline: Contestant,
-  candidate: Contestant,
+  rewarded: Rewarded,
   rules: Rules,
 ): Promise<Report> {
   const { temperature, maxTokens, timeoutSeconds, concurrency } = agent.evaluate;
   const began = Date.now().toString(36);
-  const contender = ({ name }: Contestant, role: string): Contender => {
-    const through: ThroughDoor = {
-      ...{ door, agent: agent.name, name, temperature, maxTokens, timeoutSeconds, concurrency },
-      prefix: `evaluation-${began}-${role}`,
-    };
-    if (suite.kind === 'cases') return caseContender(through, agent.reward, suite);
-    if (agent.environment !== undefined) return taskContender(through, agent.environment, suite);
+  if (suite.kind === 'tasks' && agent.environment === undefined)
     throw new ConfigError(
       `Suite ${suite.name} is of tasks, and agent ${agent.name} has no environment to play them in.`,
+    );
+  const contender = (release: Contestant, role: string): Contender => {
+    const through: ThroughDoor = {
+      ...{ door, agent: agent.name, name: release.name, temperature, maxTokens, timeoutSeconds, concurrency },
+      prefix: `evaluation-${began}-${role}`,
+    };
+    const kept = { store, agent: agent.name, release, suite, how: howOf(agent, suite, 'gateway'), reuse: true };
+    return keptContender(kept, (part) =>
+      part.kind === 'cases' ? caseContender(through, rewarded, part) : taskContender(through, agent.environment!, part),
     );
   };
   return playMatch({ ...rules, baseline: contender(baseline, 'a'), candidate: contender(candidate, 'b') });

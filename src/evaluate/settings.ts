@@ -1,6 +1,8 @@
 /** An agent's settings for evaluating: by what its candidates are judged, and how strictly. */
 import { z } from 'zod';
-import type { VerdictSettings } from './verdict.ts';
+import { compatibilitySettings } from './compatibility.ts';
+import { gateSettings } from './gates/all.ts';
+import type { MatchSettings } from './match.ts';
 
 const counted = (unit: string) => ({ unit });
 const points = counted('share, 0.1 is 10 points');
@@ -13,6 +15,30 @@ export const evaluateSettings = z.strictObject({
     .optional()
     .describe(
       'The suite: a JSONL file of cases ({ id, type, messages, tools?, expect }) or of tasks of the agent’s environment. Relative to the settings file.',
+    ),
+  broad: z
+    .string()
+    .min(1)
+    .max(4096)
+    .optional()
+    .describe('Another suite, of what must not be forgotten. A fall there is named like the fall of a type of case.'),
+  perturbed: z
+    .int()
+    .min(0)
+    .max(10_000)
+    .default(0)
+    .meta({
+      ...counted('cases'),
+      description:
+        'How many cases of the suite are also played said differently (casing, typos, politeness, an aside, the order of tools).',
+    }),
+  rubric: z
+    .string()
+    .min(1)
+    .max(4096)
+    .optional()
+    .describe(
+      'A text file that answers are judged by; answers that copy its words are caught by the gate rubric-words.',
     ),
   attempts: z
     .int()
@@ -42,15 +68,14 @@ export const evaluateSettings = z.strictObject({
     .max(1)
     .default(0.1)
     .meta({ ...points, description: 'How far one type of case may fall before a person has to look.' }),
-  maxDrift: z
-    .number()
-    .positive()
+  gates: gateSettings
+    .default(() => gateSettings.parse({}))
+    .describe('Limits of the gates that look for drift and for tricks; null leaves one out.'),
+  compatibility: compatibilitySettings
     .optional()
-    .meta({
-      ...counted('nats per token'),
-      description:
-        'How far the candidate’s way of answering may be from the baseline’s before a person has to look. Known only where the embedded engine plays tasks.',
-    }),
+    .describe(
+      'What the server must be able to do for this agent; where set, every evaluation checks it of the candidate.',
+    ),
   timeoutSeconds: z
     .number()
     .positive()
@@ -71,8 +96,8 @@ export const evaluateSettings = z.strictObject({
 
 export type EvaluateSettings = Readonly<z.output<typeof evaluateSettings>>;
 
-export const verdictSettings = ({ improvement, typeMargin, maxDrift }: EvaluateSettings): VerdictSettings => ({
+export const verdictSettings = ({ improvement, typeMargin, gates }: EvaluateSettings): MatchSettings => ({
   improvement,
   typeMargin,
-  ...(maxDrift === undefined ? {} : { maxDrift }),
+  gates,
 });

@@ -7,7 +7,14 @@ import { createHash } from 'node:crypto';
 import type { Task } from '../simulate/environment.ts';
 import type { Case } from './case.ts';
 
-type Known = { readonly name: string; readonly hash: string };
+type Known = {
+  readonly name: string;
+  readonly hash: string;
+  /** Reference of its file, where that was kept. */
+  readonly artifact?: string;
+  /** What is not in the entries: how they are played otherwise than they are written. */
+  readonly variant?: string;
+};
 export type TaskSuite<Data> = Known & { readonly kind: 'tasks'; readonly tasks: readonly Task<Data>[] };
 export type CaseSuite = Known & { readonly kind: 'cases'; readonly cases: readonly Case[] };
 export type Suite<Data> = TaskSuite<Data> | CaseSuite;

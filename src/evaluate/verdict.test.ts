@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Comparison, compare } from './compare.ts';
+import type { Gate } from './gates/gate.ts';
 import { consequence, judge, verdicts } from './verdict.ts';
 
 /** A comparison of tasks: both solved, only the baseline, only the candidate, neither. */
@@ -70,11 +71,23 @@ describe('a verdict', () => {
     expect(judge({ tasks: 100, overall, types: {} }, { improvement: 0.1 }).verdict).toBe('inconclusive');
   });
 
-  it('leaves a model that talks quite differently to a person, where a limit is set', () => {
-    const measured = { tasks: 100, overall: of(50, 5, 40, 5), types: {}, drift: 0.7 };
-    expect(judge(measured).verdict).toBe('pass');
-    expect(judge(measured, { maxDrift: 0.5 }).verdict).toBe('inconclusive');
-    expect(judge({ ...measured, drift: null }, { maxDrift: 0.5 }).verdict).toBe('pass');
+  it('is fail when a gate fails, however good the mean, and names all that failed', () => {
+    const gate = (name: string, verdict: Gate['verdict']): Gate => ({
+      ...{ name, verdict, baseline: 1, candidate: 2, limit: 0.3, reason: `${name} says so.`, look: [] },
+    });
+    const measured = { tasks: 100, overall: of(50, 5, 40, 5), types: {} };
+    const judged = judge({
+      ...measured,
+      gates: [gate('length', 'fail'), gate('drift', 'pass'), gate('parts', 'fail')],
+    });
+    expect(judged.verdict).toBe('fail');
+    expect(judged.reasons.slice(1)).toEqual(['Gate length: length says so.', 'Gate parts: parts says so.']);
+    const asked = judge({ ...measured, gates: [gate('parts', 'inconclusive'), gate('drift', 'unmeasured')] });
+    expect(asked).toMatchObject({
+      verdict: 'inconclusive',
+      reasons: [expect.any(String), expect.stringContaining('parts says so')],
+    });
+    expect(judge({ ...measured, gates: [gate('drift', 'unmeasured')] }).verdict).toBe('pass');
   });
 
   it('has a consequence, each its own', () => {

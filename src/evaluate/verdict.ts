@@ -2,14 +2,16 @@
  * What a comparison means. Pure. The rules, in order of precedence; the first that holds decides:
  *
  *   1  unmeasured    no task was measured for both, or fewer than 9 of 10
- *   2  fail          the candidate's mean is below 95% of the baseline's
+ *   2  fail          the candidate's mean is below 95% of the baseline's, or a gate fails (gates/): all that failed is named
  *   3  inconclusive  a task type got worse by more than 10 points, and by more than its noise (one-sided exact p < 0.05):
  *                    a model may not buy its mean by forgetting. Not corrected for the number of types, because all that
- *                    follows from a false alarm is that a person looks. Or the drift is above `maxDrift`, where one is set.
+ *                    follows from a false alarm is that a person looks; the report shows the corrected p (Holm) beside it.
+ *                    Or a gate asks for a person.
  *   4  pass          better, with p < 0.05, and by at least `improvement` where one is asked for
  *   5  inconclusive  everything else: a person decides
  */
 import type { Comparison } from './compare.ts';
+import type { Gate } from './gates/gate.ts';
 import { binomialTail } from './statistics.ts';
 
 export const verdicts = ['pass', 'fail', 'inconclusive', 'unmeasured'] as const;
@@ -22,8 +24,6 @@ export type VerdictSettings = {
   readonly improvement?: number; // 0
   /** Fall of one task type that is tolerated. */
   readonly typeMargin?: number; // 0.1
-  /** Nats per token by which the candidate's way of answering may differ from the baseline's, e.g. 0.5. */
-  readonly maxDrift?: number; // any
 };
 
 export type Measured = {
@@ -32,15 +32,15 @@ export type Measured = {
   /** null: no task was measured for both. */
   readonly overall: Comparison | null;
   readonly types: Readonly<Record<string, Comparison>>;
-  readonly drift?: number | null;
+  readonly gates?: readonly Gate[];
 };
 
 const alpha = 0.05;
 const keep = 0.95;
 const leastShare = 0.9;
 
-export function judge({ tasks, overall, types, drift = null }: Measured, settings: VerdictSettings = {}): Judgement {
-  const { improvement = 0, typeMargin = 0.1, maxDrift = Number.POSITIVE_INFINITY } = settings;
+export function judge({ tasks, overall, types, gates = [] }: Measured, settings: VerdictSettings = {}): Judgement {
+  const { improvement = 0, typeMargin = 0.1 } = settings;
   if (overall === null || overall.n < tasks * leastShare)
     return {
       verdict: 'unmeasured',
@@ -50,10 +50,18 @@ export function judge({ tasks, overall, types, drift = null }: Measured, setting
     };
   const { baseline, candidate, p } = overall;
   const change = `The candidate solves ${percent(candidate)} of the tasks, the baseline ${percent(baseline)} (${shownP(p)})`;
-  if (candidate < keep * baseline - 1e-9)
-    return { verdict: 'fail', reasons: [`${change}: that is below 95% of the baseline.`] };
+  const gateReasons = (verdict: Verdict) =>
+    gates.filter((gate) => gate.verdict === verdict).map(({ name, reason }) => `Gate ${name}: ${reason}`);
+  const failed = gateReasons('fail');
+  const below = candidate < keep * baseline - 1e-9;
+  if (below || failed.length > 0)
+    return {
+      verdict: 'fail',
+      reasons: [`${change}${below ? ': that is below 95% of the baseline' : ''}.`, ...failed],
+    };
+  const asking = gateReasons('inconclusive').map((reason) => `${reason} A person decides.`);
   const fallen = Object.entries(types).filter(([, type]) => hasFallen(type, typeMargin));
-  if (fallen.length > 0)
+  if (fallen.length > 0 || asking.length > 0)
     return {
       verdict: 'inconclusive',
       reasons: [
@@ -62,14 +70,7 @@ export function judge({ tasks, overall, types, drift = null }: Measured, setting
           ([name, type]) =>
             `Tasks of type ${name} fell from ${percent(type.baseline)} to ${percent(type.candidate)}, more than ${percent(typeMargin)} and more than chance explains: a person decides whether that is worth it.`,
         ),
-      ],
-    };
-  if (drift !== null && drift > maxDrift)
-    return {
-      verdict: 'inconclusive',
-      reasons: [
-        `${change}.`,
-        `Its answers drifted ${drift.toFixed(2)} nats per token from the baseline’s, more than ${maxDrift}: a person decides whether that is wanted.`,
+        ...asking,
       ],
     };
   if (candidate > baseline && p < alpha) {

@@ -15,11 +15,22 @@ describe('who answers an evaluation’s call', () => {
   });
 
   it('is for keys with the scope to say', () => {
-    expect(askedEvaluation({ 'x-pawl-release': 'v2' }, key(['call', 'evaluate']))).toEqual({ name: 'v2' });
-    expect(askedEvaluation({ 'x-pawl-origin': 'evaluation' }, key(['evaluate']))).toEqual({ name: null });
+    expect(askedEvaluation({ 'x-pawl-release': 'v2' }, key(['call', 'evaluate']))).toEqual({
+      ...{ name: 'v2', origin: 'evaluation' },
+    });
+    expect(askedEvaluation({ 'x-pawl-origin': 'evaluation' }, key(['evaluate']))).toEqual({
+      ...{ name: null, origin: 'evaluation' },
+    });
+  });
+
+  it('is not asked of a judge with a key of its own, and a judge is told from an evaluation', () => {
+    const judges = { 'x-pawl-origin': 'judge' };
+    expect(askedEvaluation(judges, { ...key(['call']), origin: 'judge' })).toBeNull();
+    expect(askedEvaluation(judges, key(['call', 'evaluate']))).toEqual({ name: null, origin: 'judge' });
   });
 
   test.each([
+    [{ 'x-pawl-origin': 'judge' }, ['call'], 403],
     [{ 'x-pawl-release': 'v2' }, ['call'], 403],
     [{ 'x-pawl-origin': 'evaluation' }, ['call', 'outcomes'], 403],
     [{ 'x-pawl-origin': 'simulation' }, ['evaluate'], 400],

@@ -1,8 +1,9 @@
 /**
  * Calls that say themselves which release answers: those of an evaluation. `x-pawl-release: NAME` names it, whether it is in
  * play or not; `x-pawl-origin: evaluation` alone leaves the choice to the routes. Either way the exchange is recorded as an
- * evaluation's, so that nothing is learned from it and no rollout counts it. Only keys with the scope `evaluate` may do this:
- * an agent's key must not be able to take its traffic out of the books.
+ * evaluation's, so that nothing is learned from it and no rollout counts it. `x-pawl-origin: judge` is what Pawl's own judges say
+ * (score/ask-server.ts), with the same effect. Only keys with the scope `evaluate` may do this, or whose own origin it is: an
+ * agent's key must not be able to take its traffic out of the books. So a judge behind a gateway is recorded as one or refused.
  *
  * A release that is not in play is looked up in the database and made ready (its model loaded). Both are remembered for a
  * while and done once however many ask at the same time; whoever does not want to wait longer is told when to come back.
@@ -15,8 +16,8 @@ import { one } from './headers.ts';
 import type { ClientKey } from './keys.ts';
 
 /** null: whatever the routes say. */
-export type Evaluation = { readonly release: Release | null };
-type Asked = { readonly name: string | null };
+export type Evaluation = { readonly release: Release | null; readonly origin: 'evaluation' | 'judge' };
+type Asked = { readonly name: string | null; readonly origin: Evaluation['origin'] };
 
 export type ReadyReleases = {
   /** The agent's release of that name, ready to answer. Throws a RequestError. */
@@ -29,18 +30,18 @@ const namePattern = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
 export function askedEvaluation(headers: IncomingHttpHeaders, key: ClientKey): Asked | null {
   const name = one(headers['x-pawl-release']);
   const origin = one(headers['x-pawl-origin']);
-  if (name === undefined && origin === undefined) return null;
+  if (name === undefined && (origin === undefined || (origin === 'judge' && key.origin === 'judge'))) return null;
   if (!key.scopes.includes('evaluate'))
     throw new RequestError(
       403,
       'missing_scope',
       `Key ${key.name} may not send ${name === undefined ? 'x-pawl-origin' : 'x-pawl-release'}: that needs the scope evaluate, and it has ${key.scopes.join(', ')}. Leave the header out, or make a key that has it: pawl keys create NAME --agent ${key.agent} --scope call,evaluate.`,
     );
-  if (origin !== undefined && origin !== 'evaluation')
+  if (origin !== undefined && origin !== 'evaluation' && origin !== 'judge')
     throw new RequestError(
       400,
       'invalid_origin',
-      `x-pawl-origin can only be evaluation, not ${JSON.stringify(origin.slice(0, 80))}; any other origin is a key’s own.`,
+      `x-pawl-origin can only be evaluation or judge, not ${JSON.stringify(origin.slice(0, 80))}; any other origin is a key’s own.`,
     );
   if (name !== undefined && !namePattern.test(name))
     throw new RequestError(
@@ -48,10 +49,15 @@ export function askedEvaluation(headers: IncomingHttpHeaders, key: ClientKey): A
       'invalid_release',
       `x-pawl-release is no name of a release: ${JSON.stringify(name.slice(0, 80))}.`,
     );
-  return { name: name ?? null };
+  return { name: name ?? null, origin: origin ?? 'evaluation' };
 }
 
-export const addressed = async ({ name }: Asked, key: ClientKey, releases: ReadyReleases): Promise<Evaluation> => ({
+export const addressed = async (
+  { name, origin }: Asked,
+  key: ClientKey,
+  releases: ReadyReleases,
+): Promise<Evaluation> => ({
+  origin,
   release: name === null ? null : await releases.find(key.agent, name),
 });
 

@@ -18,6 +18,8 @@ type CreateOptions = CommonOptions & {
   readonly origin: Origin;
   readonly scope?: readonly string[];
   readonly rate?: number;
+  readonly region?: string;
+  readonly tenant?: string;
 };
 
 const baseUrlOf = (host: string, port: number): string => {
@@ -36,6 +38,8 @@ const create = withConfigOption(new Command('create'))
     (text: string) => text.split(',').map((scope) => scope.trim()),
   )
   .option('--rate <n>', 'requests per minute at most', wholeNumber(1, 10_000_000))
+  .option('--region <name>', 'where its conversations are kept; a dataset is of one region (docs/privacy.md)')
+  .option('--tenant <name>', 'whose they are; a dataset is of one tenant')
   .option('--json', 'print the key as JSON')
   .addHelpText(
     'after',
@@ -49,6 +53,8 @@ const create = withConfigOption(new Command('create'))
         origin: options.origin,
         scopes: options.scope,
         rateLimit: options.rate ?? null,
+        region: options.region ?? null,
+        tenant: options.tenant ?? null,
       });
       if (!parsed.success) {
         const problems = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
@@ -96,6 +102,8 @@ const list = withConfigOption(new Command('list'))
         { title: 'TOKEN' },
         { title: 'ORIGIN' },
         { title: 'SCOPE', shrinkTo: 8 },
+        { title: 'REGION' },
+        { title: 'TENANT', shrinkTo: 6 },
         { title: 'PER MINUTE', right: true },
         { title: 'LAST USED' },
         { title: 'STATE' },
@@ -107,6 +115,8 @@ const list = withConfigOption(new Command('list'))
         `${key.prefix}…`,
         key.origin,
         key.scopes.join(','),
+        key.region ?? '–',
+        key.tenant ?? '–',
         key.rateLimit === null ? 'no limit' : String(key.rateLimit),
         key.lastUsedAt === null ? 'never' : clock(key.lastUsedAt),
         stateOf(key),

@@ -102,10 +102,17 @@ const left = new Set([
 ]);
 
 /** The request with other sampling settings: one answer, not streamed. */
-export function exploringBody(body: Body, { temperature, topP }: Sampling, maxTokens: number): Body {
+export const exploringBody = (body: Body, { temperature, topP }: Sampling, maxTokens: number): Body => ({
+  ...plainBody(body, maxTokens),
+  temperature,
+  ...(topP === null ? {} : { top_p: topP }),
+});
+
+/** The request for one answer that is not streamed, of so many tokens at most. */
+export function plainBody(body: Body, maxTokens: number): Body {
   const kept = Object.fromEntries(Object.entries(body).filter(([name]) => !left.has(name)));
   const limit = 'max_completion_tokens' in body ? 'max_completion_tokens' : 'max_tokens';
-  return { ...kept, temperature, ...(topP === null ? {} : { top_p: topP }), [limit]: tokenLimit(body, maxTokens) };
+  return { ...kept, [limit]: tokenLimit(body, maxTokens) };
 }
 
 function tokenLimit(body: Body, most: number): number {

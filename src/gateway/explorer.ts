@@ -16,6 +16,7 @@ import type { Config } from '../config.ts';
 import { readConsent } from '../store/consents.ts';
 import { returnAllowance, type Taken, takeAllowance } from '../store/exploration.ts';
 import type { Store } from '../store/postgres.ts';
+import { type Asking, fetchAnswer } from './ask-again.ts';
 import {
   costOf,
   exploringBody,
@@ -29,7 +30,6 @@ import {
   worstCost,
 } from './explore.ts';
 import type { ExploreSettings } from './explore-settings.ts';
-import { callHeaders } from './headers.ts';
 import type { Metrics } from './metrics.ts';
 import type { Upstreams } from './upstreams.ts';
 
@@ -61,7 +61,6 @@ export type ExplorerParts = {
   readonly load: () => Pick<Present, 'requests' | 'isFull'>;
 };
 
-type Asking = Pick<Sent, 'path' | 'headers'> & { readonly body: Readonly<Record<string, unknown>> };
 type Granted = { readonly store: Store; readonly taken: Taken };
 type Explored = {
   readonly settings: ExploreSettings;
@@ -76,8 +75,6 @@ type Explored = {
 
 const firstPauseMs = 60_000;
 const longestPauseMs = 3_600_000;
-/** A longer answer is no answer to learn from. */
-const mostAnswerBytes = 1024 * 1024;
 const noRequest = Buffer.from('{}'); // a sibling's prompt is its parent's
 
 export function createExplorer(parts: ExplorerParts): Explorer {
@@ -204,34 +201,4 @@ function noteResult(agent: Explored, isWell: boolean): boolean {
   agent.failures = isWell ? 0 : agent.failures + 1;
   if (!isWell) agent.pausedUntil = Date.now() + Math.min(longestPauseMs, firstPauseMs * 2 ** (agent.failures - 1));
   return isWell;
-}
-
-/** Null unless it is a whole answer. */
-async function fetchAnswer(
-  { pool, path, key, silenceMs }: ReturnType<Upstreams['get']>,
-  { path: route, headers, body }: Asking,
-  signal: AbortSignal,
-): Promise<{ readonly bytes: Uint8Array; readonly json: unknown } | null> {
-  // The caller's name for its own attempts would make a server give its first answer again.
-  const { 'idempotency-key': _, ...rest } = headers;
-  const response = await pool.request({
-    path: path + route,
-    method: 'POST',
-    headers: callHeaders(rest, route, key),
-    body: JSON.stringify(body),
-    headersTimeout: silenceMs,
-    bodyTimeout: silenceMs,
-    signal,
-  });
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of response.body as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > mostAnswerBytes) return null; // leaving the loop ends the call
-    chunks.push(chunk);
-  }
-  const bytes = Buffer.concat(chunks);
-  if (response.statusCode !== 200) return null;
-  const json: unknown = JSON.parse(bytes.toString('utf8'));
-  return Array.isArray((json as { choices?: unknown } | null)?.choices) ? { bytes, json } : null;
 }

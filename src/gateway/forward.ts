@@ -24,6 +24,8 @@ export type Target = {
   readonly attempts: number;
   /** What answers there, as the turn will say. */
   readonly release: string;
+  /** How long its first byte is waited for; without it, as long as the upstream's silence. */
+  readonly firstByteMs?: number;
   /** The next target may do better, so even a refusal (4xx) goes on to it. */
   readonly replaceable: boolean;
   /** Sent with every answer, e.g. the turn's id. */
@@ -115,6 +117,7 @@ class Forwarding implements Outcome {
     this.tries++;
     const { target } = this;
     const { pool, path, key, silenceMs } = this.upstreams.get(target.upstream);
+    const attempt = new Attempt(this, target);
     pool.dispatch(
       {
         path: path + this.call.route + this.call.query,
@@ -124,8 +127,9 @@ class Forwarding implements Outcome {
         headersTimeout: silenceMs,
         bodyTimeout: silenceMs,
       },
-      new Attempt(this, target),
+      attempt,
     );
+    attempt.watch();
   }
 
   finish(status: TurnStatus, error: string | null): void {
@@ -187,13 +191,51 @@ class Attempt implements Dispatcher.DispatchHandler {
   held: Held | null = null;
   started = false;
   length = -1;
+  /** An answer that has begun without a byte of its body, while another upstream could still answer instead. */
+  head: { readonly status: number; readonly headers: IncomingHttpHeaders } | null = null;
+  late: NodeJS.Timeout | null = null;
+  isLate = false;
+  isOver = false;
 
   constructor(forwarding: Forwarding, target: Target) {
     this.forwarding = forwarding;
     this.target = target;
   }
 
+  /** Gives the target its time to the first byte. */
+  watch(): void {
+    const { firstByteMs } = this.target;
+    if (firstByteMs === undefined || this.started || this.held !== null || this.isOver) return;
+    this.late = setTimeout(() => {
+      this.isLate = true;
+      const { controller } = this.forwarding;
+      if (controller === null) this.gaveUp();
+      else controller.abort(new Error('no first byte in time'));
+    }, firstByteMs);
+  }
+
+  over(): void {
+    this.isOver = true;
+    if (this.late !== null) clearTimeout(this.late);
+  }
+
+  /** Whatever still comes of this attempt is nobody's. */
+  gaveUp(): void {
+    if (this.isOver) return;
+    this.over();
+    const { forwarding, target } = this;
+    const reason = `Upstream ${target.upstream}: sent no first byte in ${target.firstByteMs} ms`;
+    forwarding.failed({ kind: 'silence' }, reason, () => {
+      forwarding.say(504, 'upstream_timeout', reason);
+      return { status: 504, error: reason };
+    });
+  }
+
   onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.isLate) {
+      controller.abort(new Error('no first byte in time'));
+      return;
+    }
     this.forwarding.controller = controller;
     if (this.forwarding.finished) controller.abort(new Error('the caller went away'));
   }
@@ -204,7 +246,17 @@ class Attempt implements Dispatcher.DispatchHandler {
       this.held = { status, headers, chunks: [], bytes: 0 };
       return;
     }
+    if (this.late !== null) {
+      this.head = { status, headers };
+      return;
+    }
+    this.begin(status, headers);
+  }
+
+  begin(status: number, headers: IncomingHttpHeaders): void {
     const { forwarding } = this;
+    this.over();
+    this.head = null;
     this.started = true;
     forwarding.httpStatus = status;
     forwarding.stream = one(headers['content-type'])?.startsWith('text/event-stream') ?? false;
@@ -221,6 +273,7 @@ class Attempt implements Dispatcher.DispatchHandler {
       held.bytes += chunk.length;
       return;
     }
+    if (this.head !== null) this.begin(this.head.status, this.head.headers);
     forwarding.firstByteAt ??= performance.now();
     forwarding.keep(chunk);
     if (chunk.length === this.length) {
@@ -235,11 +288,13 @@ class Attempt implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     const { forwarding } = this;
     forwarding.controller = null;
+    this.over();
     if (forwarding.finished) return;
     if (this.held) {
       this.endHeld(this.held);
       return;
     }
+    if (this.head !== null) this.begin(this.head.status, this.head.headers);
     forwarding.response.end();
     forwarding.finish('ok', null);
   }
@@ -247,7 +302,13 @@ class Attempt implements Dispatcher.DispatchHandler {
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     const { forwarding, target } = this;
     const { response } = forwarding;
+    if (this.isLate && this.isOver) return;
     forwarding.controller = null;
+    if (this.isLate && !forwarding.finished) {
+      this.gaveUp();
+      return;
+    }
+    this.over();
     if (forwarding.finished) return;
     const reason = `Upstream ${target.upstream}: ${describeFailure(error)}`;
     if (this.held) {

@@ -7,6 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { RequestError } from '../errors.ts';
 import { addressed, askedEvaluation, type ReadyReleases } from './addressed.ts';
 import { createAdmission, retryAfter } from './admit.ts';
+import { createAnswerTimes } from './answer-times.ts';
 import { readBody } from './body.ts';
 import { Budget, type Claim } from './budget.ts';
 import { endpoints, type Identity, parsePath } from './door.ts';
@@ -19,6 +20,7 @@ import { listModels } from './models.ts';
 import { passThrough } from './pass.ts';
 import { isSignalRoute, receiveSignal } from './receive-signal.ts';
 import { checkScope } from './scopes.ts';
+import { createShadower } from './shadower.ts';
 import type { Uploads } from './upload.ts';
 import type { Visit } from './visit.ts';
 
@@ -31,7 +33,7 @@ export type Gateway = {
 };
 
 export function createGateway(
-  given: Omit<CallParts, 'models' | 'explorer'> &
+  given: Omit<CallParts, 'models' | 'explorer' | 'shadower' | 'answerTimes'> &
     Pick<ExplorerParts, 'store' | 'secret'> & {
       readonly keys: KeyRing;
       readonly uploads: Uploads;
@@ -45,7 +47,14 @@ export function createGateway(
     ...given,
     load: () => ({ requests: budget.taken, isFull: 2 * budget.used > budget.bytes }),
   });
-  const parts = { ...given, explorer, models: createKnownModels(config.upstreams, upstreams) };
+  const shadower = createShadower({ ...given, load: () => ({ isFull: 2 * budget.used > budget.bytes }) });
+  const parts = {
+    ...given,
+    explorer,
+    shadower,
+    answerTimes: createAnswerTimes(),
+    models: createKnownModels(config.upstreams, upstreams),
+  };
   const admission = createAdmission(given.keys, budget);
   metrics.holds(() => ({ requests: budget.taken, bytes: budget.used }));
 
@@ -118,7 +127,9 @@ export function createGateway(
     get inFlight() {
       return budget.taken;
     },
-    close: () => explorer.close(),
+    close: async () => {
+      await Promise.all([explorer.close(), shadower.close()]);
+    },
   };
 }
 

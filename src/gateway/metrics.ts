@@ -31,6 +31,8 @@ export type Metrics = {
   explorationFailed(agent: string): void;
   explorationRefused(agent: string, reason: Refusal): void;
   explorationSpent(agent: string, money: number): void;
+  /** A shadow call, and whether the candidate did as the baseline had done. */
+  shadowAsked(agent: string, ended: 'agreed' | 'differed' | 'failed'): void;
   /** Asked at the time of reading. */
   holds(read: () => Held): void;
 };
@@ -115,7 +117,7 @@ export function createMetrics(recorder: () => RecorderStats, linesLost: () => nu
   });
   const signals = new Counter({
     name: 'pawl_signals_total',
-    help: 'Feedback and outcomes received',
+    help: 'Feedback, outcomes and user events received',
     labelNames: ['agent', 'kind', 'name'],
     registers,
   });
@@ -126,6 +128,12 @@ export function createMetrics(recorder: () => RecorderStats, linesLost: () => nu
   const failed = exploration('failed', 'Those that did not come');
   const notExplored = exploration('refused', 'Requests drawn for exploration and left out by a limit', 'reason');
   const spent = exploration('money', 'What further answers cost by the configured price');
+  const shadowed = new Counter({
+    name: 'pawl_shadow_calls_total',
+    help: 'Candidates asked what users had asked, by whether they did as the baseline had done',
+    labelNames: ['agent', 'ended'],
+    registers,
+  });
   let held = (): Held => ({ requests: 0, bytes: 0 });
   const heldGauge = (name: string, help: string, read: (now: Held) => number) =>
     new Gauge({
@@ -192,6 +200,7 @@ export function createMetrics(recorder: () => RecorderStats, linesLost: () => nu
     explorationAnswered: (agent) => answered.inc({ agent }),
     explorationFailed: (agent) => failed.inc({ agent }),
     explorationRefused: (agent, reason) => notExplored.inc({ agent, reason }),
+    shadowAsked: (agent, ended) => shadowed.inc({ agent, ended }),
     explorationSpent: (agent, money) => spent.inc({ agent }, money),
     signalReceived: (agent, kind, name) => signals.inc({ agent, kind, name: signalLabel(name) }),
   };

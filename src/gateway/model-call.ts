@@ -5,12 +5,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
 import type { Exchange } from '../collect/exchange.ts';
+import { hashedId } from '../collect/person.ts';
 import type { Recorder } from '../collect/recorder.ts';
 import type { Endpoint } from '../collect/turn.ts';
 import { uuidv7 } from '../collect/uuid.ts';
 import type { Config } from '../config.ts';
 import type { Picked, Routes } from '../deploy/routes.ts';
 import { overloaded } from './admit.ts';
+import type { AnswerTimes } from './answer-times.ts';
 import type { ReadBody } from './body.ts';
 import type { Claim } from './budget.ts';
 import { expandKept } from './coding.ts';
@@ -21,6 +23,7 @@ import { type Call, forward, type Outcome, type Target } from './forward.ts';
 import type { KnownModels } from './known-models.ts';
 import type { Loading } from './loading.ts';
 import type { Metrics } from './metrics.ts';
+import type { Shadower } from './shadower.ts';
 import type { SignalLimits } from './signal-limits.ts';
 import { targetsOf } from './targets.ts';
 import type { Upstreams } from './upstreams.ts';
@@ -35,7 +38,11 @@ export type CallParts = {
   readonly metrics: Metrics;
   readonly models: KnownModels;
   readonly explorer: Pick<Explorer, 'offer'>;
+  readonly shadower: Pick<Shadower, 'offer'>;
+  readonly answerTimes: AnswerTimes;
   readonly loading: Loading;
+  /** What user ids are hashed with. */
+  readonly secret: string;
   readonly log: Logger;
 };
 
@@ -60,11 +67,18 @@ export function callModel(
   const addressed = visit.evaluation?.release ?? null;
   const picked =
     addressed === null
-      ? parts.routes.pick(model, { agent: key.agent, user, trajectory })
+      ? parts.routes.pick(
+          model,
+          {
+            ...{ agent: key.agent, user, trajectory, key: key.id },
+            hashed: () => (user === null ? null : hashedId(user, parts.secret)),
+          },
+          parts.loading.mayChoose,
+        )
       : { release: addressed, fallback: null, alone: true };
   const { bytes } = read;
   const facts = { endpoint, startedAt, began, trajectory, user, keys, model, id, picked, bytes };
-  const loading = picked === null ? null : parts.loading(picked);
+  const loading = picked === null ? null : parts.loading.wait(picked);
   if (loading !== null) return loading.then(() => send(parts, visit, facts, body, modelSpans));
   send(parts, visit, facts, body, modelSpans);
   return undefined;
@@ -82,7 +96,11 @@ function send(
   const answerHeaders: Record<string, string> =
     trajectory === null ? { 'x-pawl-turn': id } : { 'x-pawl-turn': id, 'x-pawl-trajectory': trajectory };
   const targets = targetsOf(
-    { bytes, body, modelSpans, model, attempts: config.gateway.attempts, answerHeaders },
+    {
+      ...{ bytes, body, modelSpans, model, attempts: config.gateway.attempts, answerHeaders },
+      endpoint: facts.endpoint,
+      firstByteMs: parts.answerTimes.patience(visit.key.agent, body.stream === true, picked?.firstByteMs ?? null),
+    },
     picked,
     upstreams,
   );
@@ -142,6 +160,8 @@ class ModelCall implements Call {
     const firstByteMs = outcome.firstByteAt === null ? null : Math.round(outcome.firstByteAt - began);
     const { upstream, release } = outcome.target;
     const assigned = picked !== null && picked.release.name !== release ? picked.release.name : null;
+    if (picked?.fallback === null && outcome.status === 'ok' && firstByteMs !== null)
+      this.#parts.answerTimes.took(this.#visit.key.agent, outcome.stream, firstByteMs);
     if (assigned !== null) sayPassedOver(log, assigned, release, outcome.passedOver);
     metrics.requestEnded({
       agent: this.#visit.key.agent,
@@ -168,15 +188,16 @@ class ModelCall implements Call {
     responseChunks: readonly Uint8Array[],
     responseTruncated: boolean,
   ): void {
-    const { endpoint, startedAt, trajectory, user, keys, model, id, bytes } = this.#facts;
+    const { endpoint, startedAt, trajectory, user, keys, model, id, bytes, picked } = this.#facts;
     const { key, evaluation } = this.#visit;
     this.#parts.limits.answered(key.agent, id, trajectory);
     const exchange: Exchange = {
       id,
       trajectory,
       agent: key.agent,
+      clientKey: key.id,
       user,
-      origin: evaluation === null ? key.origin : 'evaluation',
+      origin: evaluation?.origin ?? key.origin,
       keys,
       endpoint,
       startedAt,
@@ -198,7 +219,9 @@ class ModelCall implements Call {
     this.#parts.recorder.record(exchange);
     this.claim.leave();
     const { body } = outcome.target;
-    this.#parts.explorer.offer(exchange, { path: this.route + this.query, headers: this.headers, body });
+    const sent = { path: this.route + this.query, headers: this.headers, body };
+    this.#parts.explorer.offer(exchange, sent);
+    if (picked?.shadow) this.#parts.shadower.offer(exchange, picked.shadow, sent);
   }
 }
 

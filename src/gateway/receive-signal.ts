@@ -1,4 +1,4 @@
-/** Feedback, outcomes and attached keys: answered with 202 once they are on disk. */
+/** Feedback, outcomes, what users did, and attached keys: answered with 202 once they are on disk. */
 import type { Recorder } from '../collect/recorder.ts';
 import { uuidv7 } from '../collect/uuid.ts';
 import { ComeBackLater } from './admit.ts';
@@ -6,11 +6,16 @@ import { identify, parseBody } from './door.ts';
 import { sendJson } from './error-shape.ts';
 import type { Metrics } from './metrics.ts';
 import type { SignalLimits } from './signal-limits.ts';
-import { attachments, feedbackSignal, outcomeSignal } from './signals.ts';
+import { attachments, eventSignal, feedbackSignal, outcomeSignal } from './signals.ts';
 import type { Visit } from './visit.ts';
 
-export const isSignalRoute = (route: string): boolean =>
-  route === '/feedback' || route === '/outcomes' || route === '/attach';
+const makers: Readonly<Record<string, typeof feedbackSignal>> = {
+  '/feedback': feedbackSignal,
+  '/outcomes': outcomeSignal,
+  '/events': eventSignal,
+};
+
+export const isSignalRoute = (route: string): boolean => Object.hasOwn(makers, route) || route === '/attach';
 
 export async function receiveSignal(
   {
@@ -28,12 +33,7 @@ export async function receiveSignal(
   const entries =
     path.route === '/attach'
       ? attachments(body, context).map((attachment) => ({ kind: 'attachment' as const, attachment }))
-      : [
-          {
-            kind: 'signal' as const,
-            signal: path.route === '/feedback' ? feedbackSignal(body, context) : outcomeSignal(body, context),
-          },
-        ];
+      : [{ kind: 'signal' as const, signal: makers[path.route]!(body, context) }];
   for (const entry of entries) await limits.check(key, entry, now);
   for (const entry of entries) {
     if ((await recorder.signal(entry)) !== 'journalled')

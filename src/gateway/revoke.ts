@@ -1,8 +1,8 @@
 /** Revoking a key and seeing that it has taken effect: it has, once every gateway has read the keys since. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { databaseTime, type Gateway, gatewaysBehind } from '../store/gateways.ts';
 import { keysChannel, revokeKey } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
+import { databaseTime, type Gateway, gatewaysBehind } from '../store/processes.ts';
 
 const lookEveryMs = 100;
 

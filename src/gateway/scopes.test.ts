@@ -16,6 +16,7 @@ test.each([
   ['/embeddings', ['call']],
   ['/a-route-of-tomorrow', ['call']],
   ['/feedback', ['feedback']],
+  ['/events', ['feedback']],
   ['/outcomes', ['outcomes']],
   ['/attach', ['call', 'outcomes']],
   ['/models', ['call', 'read']],

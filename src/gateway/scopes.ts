@@ -7,6 +7,7 @@ import type { Key, Scope } from '../store/keys.ts';
 
 const routes: Readonly<Record<string, readonly Scope[]>> = {
   '/feedback': ['feedback'],
+  '/events': ['feedback'],
   '/outcomes': ['outcomes'],
   // A business key joins a conversation to its outcomes: both sides know it.
   '/attach': ['call', 'outcomes'],

@@ -2,7 +2,7 @@
  * How much one key may say. Signals cannot be refused because the database does not know what they are about: recording is
  * asynchronous, another gateway may have answered, and an outcome may come before its business key. So they are bounded:
  *
- * - votes about one thing: by at most so many users a day, since user names are the sender's own invention;
+ * - votes and events about one thing: by at most so many users a day, since user names are the sender's own invention;
  * - signals on trust, about what this gateway has not answered: so many a day. Beyond that the database must know the
  *   target. While it cannot be asked, trust goes on: its trouble is not the sender's.
  *
@@ -84,7 +84,7 @@ export function createSignalLimits(isThere: (agent: string, target: SignalTarget
     },
     async check(key, entry, now) {
       const target = targetOf(entry);
-      if (entry.kind === 'signal' && entry.signal.kind === 'feedback')
+      if (entry.kind === 'signal' && entry.signal.kind !== 'outcome')
         countVoter(key, target, entry.signal.user ?? '', now);
       await trust(key, target, now);
     },

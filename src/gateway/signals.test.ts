@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { attachments, feedbackSignal, outcomeSignal } from './signals.ts';
+import { attachments, eventSignal, feedbackSignal, outcomeSignal } from './signals.ts';
 
 const now = Date.UTC(2026, 0, 31, 12);
 const context = { id: 'id-1', agent: 'desk', key: 'key-1', user: null, trajectory: null, now };
@@ -41,6 +41,29 @@ describe('feedback', () => {
     [{ turn, vote: 'up', extra: 1 }, /extra/],
     [{ turn: 'not-a-uuid', vote: 'up' }, /turn/],
   ])('refuses %j', (body, reason) => expect(() => feedbackSignal(body, context)).toThrow(reason));
+});
+
+describe('what a user did with an answer', () => {
+  it('is once per user, target and event', () => {
+    const copied = eventSignal({ turn, event: 'copied', user: 'ann' }, context);
+    expect(copied).toMatchObject({ kind: 'event', name: 'copied', value: null, target: { kind: 'turn', id: turn } });
+    expect(eventSignal({ turn, event: 'copied', user: 'ann', at: now - 1 }, context).identity).toBe(copied.identity);
+    expect(eventSignal({ turn, event: 'accepted', user: 'ann' }, context).identity).not.toBe(copied.identity);
+    expect(eventSignal({ turn, event: 'copied', user: 'bob' }, context).identity).not.toBe(copied.identity);
+  });
+
+  it('keeps what an edited answer became as a correction', () => {
+    expect(eventSignal({ turn, event: 'edited', text: 'It was sent on Monday.' }, context).correction).toBe(
+      'It was sent on Monday.',
+    );
+  });
+
+  it.each([
+    [{ turn }, /event/],
+    [{ turn, event: 'liked' }, /event/],
+    [{ turn, event: 'copied', text: 'x' }, /belongs to `edited`/],
+    [{ event: 'copied' }, /Say what this is about/],
+  ])('refuses %j', (body, reason) => expect(() => eventSignal(body, context)).toThrow(reason));
 });
 
 describe('the time a sender gives', () => {
@@ -97,7 +120,7 @@ describe('outcome', () => {
 
 it('attaches business keys to a trajectory or a turn', () => {
   expect(attachments({ trajectory: 't', keys: ['order:1', 'order:2'] }, context)).toEqual([
-    { agent: 'desk', key: 'order:1', trajectory: 't', turn: null, at: now },
-    { agent: 'desk', key: 'order:2', trajectory: 't', turn: null, at: now },
+    { agent: 'desk', key: 'order:1', trajectory: 't', turn: null, at: now, by: 'key-1' },
+    { agent: 'desk', key: 'order:2', trajectory: 't', turn: null, at: now, by: 'key-1' },
   ]);
 });

@@ -1,11 +1,11 @@
 /**
- * Feedback and outcomes as clients send them, turned into signals. Pure: a parsed body in, a Signal out.
+ * Feedback, outcomes and what users did with an answer, as clients send them, turned into signals. Pure: a parsed body in, a Signal out.
  *
- * Identity makes a signal idempotent: one vote per user and target; one value per target and outcome name (or per `id`
- * where the sender gives one). Sent again it replaces, it never adds.
+ * Identity makes a signal idempotent: one vote per user and target; each event once per user and target; one value per
+ * target and outcome name (or per `id` where the sender gives one). Sent again it replaces, it never adds.
  */
 import { z } from 'zod';
-import type { Attachment, Signal, SignalTarget } from '../collect/signal.ts';
+import { type Attachment, type Signal, type SignalTarget, userEvents } from '../collect/signal.ts';
 import { trajectoryId } from '../collect/trajectory.ts';
 import { RequestError } from '../errors.ts';
 import { clockErrorMs, earliestTime } from '../store/times.ts';
@@ -43,6 +43,12 @@ const outcomeBody = z.strictObject({
   user,
   at: when,
 });
+
+const eventBody = z
+  .strictObject({ ...target, event: z.enum(userEvents), text: text(100_000).optional(), user, at: when })
+  .refine((b) => b.text === undefined || b.event === 'edited', {
+    message: '`text` belongs to `edited`: what it became',
+  });
 
 const attachBody = z.strictObject({ ...target, keys: z.array(z.string().min(1).max(256)).min(1).max(16) });
 
@@ -139,6 +145,29 @@ export function outcomeSignal(body: unknown, context: Context): Signal {
   };
 }
 
+/** An edit that says what the answer became is a correction of it. */
+export function eventSignal(body: unknown, context: Context): Signal {
+  const parsed = parse(eventBody, body);
+  const about = targetOf(parsed, context);
+  const who = parsed.user ?? context.user;
+  return {
+    id: context.id,
+    identity: identityOf('event', context.agent, about.kind, about.id, who, parsed.event),
+    agent: context.agent,
+    target: about,
+    kind: 'event',
+    name: parsed.event,
+    value: null,
+    unit: null,
+    user: who,
+    key: context.key,
+    comment: null,
+    correction: parsed.text ?? null,
+    at: timeOf(parsed.at, context.now),
+    receivedAt: context.now,
+  };
+}
+
 export function attachments(body: unknown, context: Context): Attachment[] {
   const parsed = parse(attachBody, body);
   const about = targetOf(parsed, context);
@@ -148,5 +177,6 @@ export function attachments(body: unknown, context: Context): Attachment[] {
     trajectory: about.kind === 'trajectory' ? about.id : null,
     turn: about.kind === 'turn' ? about.id : null,
     at: context.now,
+    by: context.key,
   }));
 }

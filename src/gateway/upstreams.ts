@@ -1,6 +1,7 @@
 /** The model servers behind the gateway, each with its own connection pool, and which of them a model name goes to. */
 import { buildConnector, Pool } from 'undici';
 import type { Config, Upstream } from '../config.ts';
+import type { ThinkingDialect } from '../deploy/release.ts';
 import { skipContinue } from './skip-continue.ts';
 
 type Connected = {
@@ -10,6 +11,8 @@ type Connected = {
   readonly key: string | undefined;
   readonly silenceMs: number;
   readonly defaults: Upstream['defaults'];
+  /** How it is told of a thinking budget; null: it cannot be. */
+  readonly thinking: ThinkingDialect | null;
 };
 
 export type Upstreams = {
@@ -32,7 +35,7 @@ export function connectUpstreams(configured: Config['upstreams']): Upstreams {
   const connected = new Map<string, Connected>();
   let settings = configured;
   let chains = chainsOf(settings);
-  const connectTo = (name: string, { baseUrl, key, silenceSeconds, defaults }: Upstream) => {
+  const connectTo = (name: string, { baseUrl, key, silenceSeconds, defaults, thinking }: Upstream) => {
     const url = new URL(baseUrl);
     connected.set(name, {
       pool: new Pool(url.origin, { connections: 512, connect, keepAliveTimeout: 30_000 }),
@@ -40,6 +43,7 @@ export function connectUpstreams(configured: Config['upstreams']): Upstreams {
       key,
       silenceMs: silenceSeconds * 1000,
       defaults,
+      thinking: thinking ?? null,
     });
   };
   for (const [name, upstream] of Object.entries(configured)) connectTo(name, upstream);

@@ -2,6 +2,7 @@
  * Collect: which traffic this turn learns from: what the person who asked for it said, else everything since the last window,
  * up to now. Nothing is sent.
  */
+import { engineWeights } from '../engine/open.ts';
 import { ConfigError } from '../errors.ts';
 import { listLoopTurns } from '../store/loop-turns.ts';
 import type { TrafficWindow } from '../store/loops.ts';
@@ -13,7 +14,7 @@ import type { Step, Work } from './parts.ts';
 export const collect: Step = async (work, turn) => {
   const { store, agent, recorded } = work;
   const release = await servingRelease(store, turn.agent);
-  const checkpoint = release?.checkpoint ?? agent.train.base;
+  const checkpoint = (release && engineWeights(release)) ?? agent.train.base;
   if (release === null || checkpoint === undefined)
     throw new ConfigError(
       `Agent ${turn.agent} has no release that serves, or none to train from; set \`train.base\` in its file, or \`pawl releases serve\` one.`,

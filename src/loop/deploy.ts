@@ -34,9 +34,9 @@ export const deploy: Step = async (work, turn) => {
     };
   }
   const candidate = (await readRelease(store, { agent: agent.name, name }))!;
-  await ensureLoaded(await work.engine(), name, turn.state.train!.checkpoint);
+  await ensureLoaded(await work.engine(), name, turn.state.train!.checkpoint, work.artifacts);
   const about = { id, agent: agent.name, candidate, report, settings: agent.deploy, origin: agent.curate.on };
-  await startRollout(store, { ...about, actor: 'pawl' }, Date.now());
+  await startRollout(store, { ...about, actor: 'pawl', lead: work.lead }, Date.now());
   return null;
 };
 

@@ -11,7 +11,7 @@ import { evaluateReleases } from '../evaluate/run.ts';
 import { candidateName, type Step } from './parts.ts';
 
 export const evaluate: Step = async (work, turn) => {
-  const { store, agent, gatewayUrl, say, signal } = work;
+  const { store, artifacts, agent, gatewayUrl, say, signal } = work;
   const name = candidateName(turn);
   const { checkpoint, run } = turn.state.train!;
   const from = { checkpoint, run, dataset: turn.state.curate!.dataset };
@@ -19,15 +19,16 @@ export const evaluate: Step = async (work, turn) => {
   await createRelease(store, made, 'pawl', Date.now());
   const asked = { candidate: name, baseline: turn.state.baseline!.release, seed: turn.seed };
   const report = await evaluateReleases({
-    ...(await findAsked(store, agent, asked)),
+    ...(await findAsked(store, artifacts, agent, asked)),
     play: {
       withEngine: async (use) => use(await work.engine()),
-      withDoor: (use) => {
-        if (gatewayUrl === null)
+      withDoor: async (use) => {
+        const url = await gatewayUrl();
+        if (url === null)
           throw new BoundaryError(
-            'Cases are asked through the gateway, and none runs here: start `pawl serve`, which goes on with the turn.',
+            'Cases are asked through the gateway, and none runs that can be reached from here: start `pawl serve` or `pawl gateway`; the turn goes on then.',
           );
-        return withDoor(store, { agent: agent.name, url: gatewayUrl, signal }, use);
+        return withDoor(store, { agent: agent.name, url, signal }, use);
       },
     },
     signal,

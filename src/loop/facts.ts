@@ -1,6 +1,7 @@
 /** Reads what `nextStep` has to know: one look at the database, cheap enough for every minute. Changes nothing. */
 import type { Agent } from '../agent.ts';
 import { isOpen, type Rollout } from '../deploy/rollout.ts';
+import { engineWeights } from '../engine/open.ts';
 import { listLoopTurns } from '../store/loop-turns.ts';
 import { type Loop, readLoop, type Wanted } from '../store/loops.ts';
 import { countNew, countScored } from '../store/new-traffic.ts';
@@ -54,7 +55,7 @@ async function missingFor(store: Store, { name, train, evaluate }: Agent): Promi
   const serving = await servingRelease(store, name);
   if (serving === null)
     return `Agent ${name} has no release that serves, so there is nothing to be better than. Make one with \`pawl releases create\` and let it serve with \`pawl releases serve\`.`;
-  if (serving.checkpoint === null && train.base === undefined)
+  if (engineWeights(serving) === null && train.base === undefined)
     return `There is nothing to train from: release ${serving.name} of agent ${name} is a model at upstream ${serving.upstream}, and the agent's file names no \`train.base\`.`;
   if (evaluate.golden === undefined)
     return `There is nothing to judge a candidate by: the file of agent ${name} names no \`evaluate.golden\`.`;

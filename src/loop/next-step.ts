@@ -25,6 +25,7 @@
  *     the stage failed more often than is retried       → ask
  *     the stage failed                                  → wait: 1, 2, 4 … minutes, at most an hour
  *     nothing was kept to learn from, nor is practised  → end
+ *     what was kept is not ready to be trained on       → end
  *     another rollout of the agent is under way         → wait before deploying
  *     otherwise                                         → run the stage
  *
@@ -184,6 +185,7 @@ function within(turn: LoopTurn, facts: Facts, now: number): Next {
 
   if (stage === 'train' && turn.state.curate?.nothing !== undefined && !canPractise)
     return end(turn.state.curate.nothing);
+  if (stage === 'train' && turn.state.curate?.unready !== undefined) return end(turn.state.curate.unready);
   if (stage === 'deploy' && own === null && rollout !== null && isUnderWay(rollout.phase))
     return wait(null, `Rollout ${rollout.id} of this agent has not ended; the candidate of this turn comes after it.`);
   return run(stage, own === null ? `Turn ${turn.number} is at ${stage}.` : `Rollout ${own.id} was ${own.phase}.`);

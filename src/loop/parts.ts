@@ -1,17 +1,22 @@
 /** What the loop's stages are handed: nothing here is a stage's own. */
 import type { Agent } from '../agent.ts';
+import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Engine } from '../engine/engine.ts';
+import type { Lead } from '../store/lead.ts';
 import type { Store } from '../store/postgres.ts';
 import type { LoopState, LoopTurn, StageName } from './turn.ts';
 
 export type LoopParts = {
   readonly store: Store;
-  readonly home: string;
+  readonly artifacts: Artifacts;
   readonly agent: Agent;
   /** Starts it, where that was not done yet: only a stage that needs one asks. */
+  /** What serves. */
   readonly engine: () => Promise<Engine>;
+  /** What trains; the same where the settings name no server for it. */
+  readonly trainer: () => Promise<Engine>;
   /** Address of a gateway, without /v1; null where none runs. */
-  readonly gatewayUrl: string | null;
+  readonly gatewayUrl: () => Promise<string | null>;
   /** Resolves once all traffic so far is in the database. */
   readonly recorded: () => Promise<void>;
   /** What is going on, for whoever watches. */
@@ -21,6 +26,8 @@ export type LoopParts = {
     done(stage: StageName, state: LoopState): void;
   };
   readonly signal?: AbortSignal;
+  /** What is written is written only while this stands. */
+  readonly lead: Lead;
 };
 
 /** What one stage works with: the parts, a signal that also knows the budget, and what is left of that. */
@@ -36,6 +43,12 @@ export type Step = (work: Work, turn: LoopTurn) => Promise<LoopState | null>;
 export const runId = ({ agent, number }: Pick<LoopTurn, 'agent' | 'number'>): string => `${agent}-turn-${number}`;
 export const candidateName = ({ agent, number }: Pick<LoopTurn, 'agent' | 'number'>): string => `${agent}-${number}`;
 
-export async function ensureLoaded(engine: Engine, model: string, folder: string): Promise<void> {
-  if (!(await engine.models()).some(({ name }) => name === model)) await engine.load(model, folder);
+export async function ensureLoaded(
+  engine: Engine,
+  model: string,
+  checkpoint: string,
+  artifacts: Artifacts,
+): Promise<void> {
+  if ((await engine.models()).some(({ name }) => name === model)) return;
+  await engine.load(model, await artifacts.folder(checkpoint));
 }

@@ -1,4 +1,5 @@
 /** Loops as `pawl serve` runs them, on a real database, with traffic that nobody may learn from: turns end without training. */
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,9 +7,12 @@ import { pino } from 'pino';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { until } from '../../test/pawl.ts';
 import { type Agent, agentSchema } from '../agent.ts';
+import { openArtifacts } from '../artifacts/open.ts';
 import { createRelease, serveRelease } from '../deploy/reconcile.ts';
+import { deskReward } from '../score/fixtures.ts';
 import { readAudit } from '../store/audit.ts';
 import { entry } from '../store/fixtures.ts';
+import { leading } from '../store/lead.ts';
 import { listLoopTurns, saveLoopTurn } from '../store/loop-turns.ts';
 import { saveLoop } from '../store/loops.ts';
 import type { Store } from '../store/postgres.ts';
@@ -18,12 +22,13 @@ import { readFacts } from './facts.ts';
 import { nextStep } from './next-step.ts';
 import { pauseLoop, resumeLoop, wantTurn } from './people.ts';
 import { startLoops } from './runner.ts';
+import type { LoopTurn } from './turn.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'pawl-loops-'));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 const desk = (loop: Parameters<typeof agentSchema.parse>[0]) =>
-  agentSchema.parse({ name: 'desk', evaluate: { golden: '/nowhere.jsonl' }, loop });
+  agentSchema.parse({ name: 'desk', reward: deskReward, evaluate: { golden: '/nowhere.jsonl' }, loop });
 
 async function newStore(): Promise<Store> {
   const store = await withStore();
@@ -45,13 +50,17 @@ async function traffic(store: Store, count: number, prefix = 'c'): Promise<void>
   await writeEntries(store, entries.flat());
 }
 
+let started = 0;
 function start(store: Store, agent: Agent) {
   let recorded = 0;
   const loops = startLoops({
     store,
-    config: { home, agents: [agent] },
+    artifacts: openArtifacts({ home }),
+    config: { agents: [agent] },
     engine: () => Promise.reject(new Error('There is no engine here.')),
-    gatewayUrl: 'http://127.0.0.1:1',
+    trainer: () => Promise.reject(new Error('There is no engine here.')),
+    gatewayUrl: async () => 'http://127.0.0.1:1',
+    process: `test:${process.pid}:${++started}`,
     recorded: async () => void recorded++,
     log: pino({ level: 'silent' }),
   });
@@ -141,7 +150,7 @@ describe('a loop that runs by itself', () => {
     const release = { agent: 'desk', name: 'desk-vllm', upstream: 'vllm', model: 'qwen', checkpoint: null };
     await serveRelease(store, await createRelease(store, release, 'pawl', 1), 'pawl', 1);
     expect(await next(desk(after))).toMatchObject({ reason: expect.stringMatching(/names no `train.base`/) });
-    const trained = agentSchema.parse({ name: 'desk', train: { base: '/nowhere' }, loop: after });
+    const trained = agentSchema.parse({ name: 'desk', reward: deskReward, train: { base: '/nowhere' }, loop: after });
     expect(await next(trained)).toMatchObject({ reason: expect.stringMatching(/names no `evaluate.golden`/) });
     expect(await next({ ...trained, evaluate: desk(after).evaluate })).toMatchObject({ kind: 'run', stage: 'score' });
   });
@@ -151,14 +160,15 @@ describe('a loop that runs by itself', () => {
     const agent = { ...desk({ every: null, after: null, retries: 0 }), environment: {} as never };
     const now = Date.now();
     // It has a dataset to learn from, and there is no engine to learn with.
-    await saveLoopTurn(store, {
+    const begun: LoopTurn = {
       ...{ agent: 'desk', number: 1, seed: 1, done: ['collect', 'score', 'curate'], startedAt: now, endedAt: null },
       state: {
         baseline: { release: 'desk-0', checkpoint: '/nowhere' },
         collect: { since: 0, until: now, conversations: 0 },
         curate: { dataset: 'desk-v1', rows: 1, funnel: [] },
       },
-    });
+    };
+    await leading(store, 'loop', 'test', (lead) => saveLoopTurn(store, begun, lead));
     start(store, agent);
     const failed = async (times: number) => {
       const [turn] = await until(

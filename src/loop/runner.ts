@@ -1,14 +1,15 @@
 /**
  * The loops of a serving Pawl: one for each agent, asleep until something is due or announced. Over all processes of one
- * database an agent's loop is run by one at a time (store/exclusive.ts); the others look again a little later, so that one
+ * database an agent's loop is run by one at a time (store/lead.ts); the others look again a little later, so that one
  * takes over where another went away. Pausing stops the stage under way at a point from which it can go on.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Agent } from '../agent.ts';
+import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Engine } from '../engine/engine.ts';
 import { advance } from '../loop.ts';
-import { exclusively } from '../store/exclusive.ts';
+import { type Lead, leading } from '../store/lead.ts';
 import { listen } from '../store/listen.ts';
 import { loopsChannel, readLoop, saveLoop } from '../store/loops.ts';
 import type { Store } from '../store/postgres.ts';
@@ -18,16 +19,22 @@ import type { StageName } from './turn.ts';
 
 export type LoopsParts = {
   readonly store: Store;
-  readonly config: { readonly home: string; readonly agents: readonly Agent[] };
+  readonly artifacts: Artifacts;
+  readonly config: { readonly agents: readonly Agent[] };
   readonly engine: () => Promise<Engine>;
-  readonly gatewayUrl: string;
+  readonly trainer: () => Promise<Engine>;
+  readonly gatewayUrl: () => Promise<string | null>;
   /** Resolves once all traffic so far is in the database. */
   readonly recorded: () => Promise<void>;
   readonly log: Logger;
+  /** This one among all that share the database. */
+  readonly process: string;
 };
 
-/** Who else runs it, or what the database could not be asked, is looked at again after so long. */
+/** What the database could not be asked is asked again after so long. */
 const againMs = 60_000;
+/** Where another process is at it: it may die, and the turn goes on here. */
+const takeOverMs = 2_000;
 const closeMs = 10_000;
 /** What a timer can be set to. */
 const longestMs = 2 ** 31 - 1;
@@ -62,7 +69,7 @@ export function startLoops(parts: LoopsParts): Loops {
 }
 
 function startLoop(parts: LoopsParts, agent: Agent, stop: AbortSignal) {
-  const { store, config, log } = parts;
+  const { store, log } = parts;
   const about = { agent: agent.name };
   let wake = () => {};
   let news = false;
@@ -77,13 +84,21 @@ function startLoop(parts: LoopsParts, agent: Agent, stop: AbortSignal) {
     if (loop?.paused) interrupt?.abort(new Error(`The loop was paused by ${loop.paused.by}.`));
   };
 
-  const once = async (lost: AbortSignal): Promise<Wait | Ask> => {
+  const once = async (lead: Lead): Promise<Wait | Ask> => {
     interrupt = new AbortController();
     try {
       const { next } = await advance({
-        ...{ store, agent, home: config.home, engine: parts.engine, gatewayUrl: parts.gatewayUrl },
+        ...{
+          store,
+          agent,
+          artifacts: parts.artifacts,
+          engine: parts.engine,
+          trainer: parts.trainer,
+          gatewayUrl: parts.gatewayUrl,
+        },
         recorded: parts.recorded,
-        signal: AbortSignal.any([stop, lost, interrupt.signal]),
+        signal: AbortSignal.any([stop, lead.lost, interrupt.signal]),
+        lead,
         say: {
           begun: ({ number, state }) => log.info(about, `loop: turn ${number} begins: ${state.begun?.reason}`),
           progress: (stage, share, text) => {
@@ -120,8 +135,9 @@ function startLoop(parts: LoopsParts, agent: Agent, stop: AbortSignal) {
       try {
         if (first) await saveLoop(store, agent.name, Date.now());
         first = false;
-        const held = await exclusively(store, lockName(agent.name), once);
-        if (held !== null) {
+        const held = await leading(store, lockName(agent.name), parts.process, once);
+        if (held === null) until = Date.now() + takeOverMs;
+        else {
           tell(held.done);
           until = held.done.kind === 'wait' ? held.done.until : null;
         }

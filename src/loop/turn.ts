@@ -36,6 +36,8 @@ export type LoopState = {
     readonly funnel: readonly FunnelStep[];
     /** Why nothing was kept, in sentences; absent where something was. */
     readonly nothing?: string;
+    /** Why the dataset is not trained on; absent where it may be. */
+    readonly unready?: string;
   };
   readonly train?: {
     readonly run: string;

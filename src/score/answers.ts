@@ -1,7 +1,7 @@
 /**
  * Scores of single answers, where a turn was answered more than once (collect/sibling.ts): each answer alone, in place of the
  * turn's, so that they can be compared with each other. They are kept beside the scores of conversations under a name that no
- * conversation can have, and are part of no mean.
+ * conversation can have, and are part of no mean. A scorer that can compare is asked for all answers of a turn together.
  */
 import type { Sibling } from '../collect/sibling.ts';
 import type { Turn } from '../collect/turn.ts';
@@ -10,7 +10,8 @@ import { answerName, readScoresOf, saveScores } from '../store/scores.ts';
 import { readSiblings } from '../store/siblings.ts';
 import { batchesOf, type Placed, placedKey, readSignalsOf, readSizes, readTurnsOf } from '../store/window.ts';
 import { evidenceOf, type Score } from './score.ts';
-import { type RewardSpec, scoreOf } from './weighted.ts';
+import type { Measured, ScorerInput, Services } from './scorer.ts';
+import { contextOf, type RewardSpec, scoreOf, usesLabels } from './weighted.ts';
 
 /** An answer as if it were a conversation of one turn. */
 const placedAnswer = ({ trajectory, day }: Placed, id: string): Placed => ({
@@ -31,13 +32,39 @@ type Explored = {
   readonly placed: Placed;
 };
 
+/** The spec for each answer: what compares has compared them all, and says of each what came of it. */
+async function rankedSpecs(
+  spec: RewardSpec,
+  inputs: readonly ScorerInput[],
+  services: Services,
+): Promise<readonly RewardSpec[]> {
+  const ranks = new Map<string, (i: number) => Measured>();
+  for (const { name, scorer } of spec.parts) {
+    if (scorer.rank === undefined) continue;
+    const signal = AbortSignal.timeout((scorer.timeoutSeconds ?? 60) * 1000);
+    const ranked = scorer.rank(inputs, contextOf(inputs[0]!, services, signal));
+    const measured = await ranked.catch((error: unknown) => error as Error);
+    ranks.set(name, (i) => {
+      if (measured instanceof Error) throw measured;
+      return measured[i]!;
+    });
+  }
+  if (ranks.size === 0) return inputs.map(() => spec);
+  return inputs.map((_, i) => ({
+    ...spec,
+    parts: spec.parts.map((part) => {
+      const rank = ranks.get(part.name);
+      return rank === undefined ? part : { ...part, scorer: { ...part.scorer, score: () => rank(i) } };
+    }),
+  }));
+}
+
 /** Returns how many were scored now. */
 export async function scoreAnswers(
   store: Store,
-  spec: RewardSpec,
+  { spec, services, now }: { readonly spec: RewardSpec; readonly services: Services; readonly now: Date },
   page: readonly Placed[],
   turnIds: ReadonlyMap<string, readonly string[]>,
-  now: Date,
 ): Promise<number> {
   const agent = page[0]?.trajectory.agent;
   if (agent === undefined) return 0;
@@ -56,12 +83,15 @@ export async function scoreAnswers(
   const ids = new Map(all.map(({ placed, sibling, turn }) => [placedKey(placed), [sibling?.id ?? turn]]));
   const places = all.map(({ placed }) => placed);
   const known = await readScoresOf(store, places, spec.version);
-  const signals = await readSignalsOf(store, places, ids);
+  const signals = await readSignalsOf(store, places, ids, { labels: usesLabels(spec) });
   const pending = all.filter(({ placed }) => {
     const key = placedKey(placed);
-    const about = (signals.get(key) ?? []).map(({ id }) => id);
-    return known.get(key)?.evidence !== evidenceOf(ids.get(key)!, about);
+    const signalIds = (signals.get(key) ?? []).map(({ id }) => id);
+    return known.get(key)?.evidence !== evidenceOf({ turnIds: ids.get(key)!, signalIds });
   });
+  const isPending = new Set(pending);
+  const byTurn = new Map<string, Explored[]>();
+  for (const one of all) byTurn.set(one.turn, [...(byTurn.get(one.turn) ?? []), one]);
   const owners = [...new Set(pending.map(({ of }) => of))];
   const sizes = await readSizes(store, owners);
   const readable = owners.filter((one) => (sizes.get(placedKey(one)) ?? null) !== null);
@@ -69,15 +99,21 @@ export async function scoreAnswers(
   for (const batch of batchesOf(readable, sizes)) {
     const turns = await readTurnsOf(store, batch);
     const scores: Score[] = [];
-    for (const { of, turn: id, sibling, placed } of pending) {
+    for (const [id, group] of byTurn) {
+      const { of } = group[0]!;
       const turn = batch.includes(of) ? turns.get(placedKey(of))?.find((one) => one.id === id) : undefined;
-      if (turn === undefined) continue;
-      const input = {
+      if (turn === undefined || !group.some((one) => isPending.has(one))) continue;
+      const inputs = group.map(({ placed, sibling }) => ({
         trajectory: placed.trajectory,
         turns: [sibling === null ? turn : answeredBy(turn, sibling)],
         signals: signals.get(placedKey(placed)) ?? [],
-      };
-      scores.push(await scoreOf(spec, input, { day: of.day, at: now.getTime() }));
+      }));
+      const specs = await rankedSpecs(spec, inputs, services);
+      const about = { day: of.day, at: now.getTime() };
+      const waiting = group.map((one, i) =>
+        isPending.has(one) ? [scoreOf(specs[i]!, inputs[i]!, about, services)] : [],
+      );
+      for (const score of await Promise.all(waiting.flat())) scores.push(score);
     }
     await saveScores(store, scores);
     scored += scores.length;

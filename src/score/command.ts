@@ -8,7 +8,11 @@ import { NotFoundError } from '../errors.ts';
 import { dayOf } from '../store/partitions.ts';
 import { listScores, summariseScores } from '../store/scores.ts';
 import { type Column, sayProgress, table } from '../terminal.ts';
-import { scoreWindow } from './run.ts';
+import { openJudge } from './ask-open.ts';
+import { explain } from './explain.ts';
+import { judgedLine, moneyText } from './judge-print.ts';
+import { lendEngine, openRewardModels } from './reward-models.ts';
+import { planScoring, type ScoreCounts, type ScorePlan, scoreWindow } from './run.ts';
 import type { Score } from './score.ts';
 
 type RunOptions = CommonOptions & {
@@ -16,10 +20,10 @@ type RunOptions = CommonOptions & {
   readonly origin?: Origin;
   readonly since?: Date;
   readonly until?: Date;
+  readonly dryRun?: boolean;
 };
 
 const number = (value: number | null): string => (value === null ? '–' : value.toFixed(3));
-const percent = (share: number): string => `${Math.round(share * 100)}%`;
 
 const run = withConfigOption(new Command('run'))
   .description('Score the conversations of a window; those whose evidence has not changed are left alone.')
@@ -27,22 +31,37 @@ const run = withConfigOption(new Command('run'))
   .addOption(new Option('--origin <origin>', 'of which origin (default: what the agent learns from)').choices(origins))
   .option('--since <time>', 'started after: 2h, 3d, or 2026-01-31 (default: 7d)', (text: string) => parseMoment(text))
   .option('--until <time>', 'started before (default: now)', (text: string) => parseMoment(text))
+  .option(
+    '--dry-run',
+    'say how many conversations it would score, with how many calls to a judge and for how much money',
+  )
   .option('--json', 'the counts as one JSON object')
   .addHelpText('after', '\nExample:\n  pawl score run --since 1d')
   .action((options: RunOptions) =>
-    withHome(options, 'existing', async ({ store, config, terminal }) => {
+    withHome(options, 'existing', async ({ store, artifacts, config, terminal }) => {
       const now = new Date();
-      const { name: agent, reward: spec, curate } = agentOf(config, options.agent);
+      const whose = agentOf(config, options.agent);
+      const { name: agent, reward: spec, curate } = whose;
+      const judge = openJudge(store, whose);
+      const rewardModels = openRewardModels({ store, artifacts }, lendEngine(config.engine));
       const { since = parseMoment('7d'), until = now, origin = curate.on } = options;
       const progress = sayProgress();
-      const counts = await scoreWindow(store, {
-        ...{ agent, spec, since, until, origin, now },
-        onProgress: ({ trajectories }) => progress(() => `${trajectories} conversations so far …`),
-      });
+      const window = {
+        ...{ agent, spec, since, until, origin, now, services: { judge, rewardModels } },
+        onProgress: ({ trajectories }: ScoreCounts) => progress(() => `${trajectories} conversations so far …`),
+      };
+      if (options.dryRun) {
+        const plan = await planScoring(store, window);
+        terminal.write(options.json ? JSON.stringify({ agent, spec: spec.version, ...plan }) : planLine(agent, plan));
+        return;
+      }
+      const counts = await scoreWindow(store, window);
       const days = { from: dayOf(since), to: dayOf(until) };
       const summary = await summariseScores(store, { agent, spec: spec.version, ...days });
       if (options.json) {
-        terminal.write(JSON.stringify({ agent, spec: spec.version, ...counts, mean: summary.mean }));
+        terminal.write(
+          JSON.stringify({ agent, spec: spec.version, ...counts, mean: summary.mean, judge: judge?.counts() ?? null }),
+        );
         return;
       }
       if (counts.trajectories === 0) {
@@ -62,33 +81,44 @@ const run = withConfigOption(new Command('run'))
       terminal.write(
         `${trajectories} conversations of ${agent}: ${scored} scored, ${rescored} scored again, ${unchanged} unchanged; ${also.join('; ')}.`,
       );
+      if (judge !== undefined) terminal.write(judgedLine(judge.counts()));
       terminal.write(`Mean score of these days ${number(summary.mean)} (reward spec ${spec.version}).`);
     }),
   );
+
+const planLine = (agent: string, { trajectories, pending, calls, money, unpriced }: ScorePlan): string => {
+  const price = unpriced > 0 ? `${moneyText(money)} and what ${unpriced} calls without a price cost` : moneyText(money);
+  return `${pending} of ${trajectories} conversations of ${agent} would be scored, with ${calls} calls to a judge for about ${price}.`;
+};
 
 const columns: readonly Column[] = [
   { title: 'PART' },
   { title: 'WEIGHT', right: true },
   { title: 'VALUE', right: true },
+  { title: 'ADDS', right: true },
   { title: 'REASON', shrinkTo: 20 },
 ];
 
-const scoreLines = (score: Score, terminal: Parameters<typeof table>[2]): string[] => [
-  terminal.paint.bold(
-    `${score.total === null ? 'no score' : number(score.total)}  ` +
-      `${percent(score.measured)} measured, ${score.day}, reward spec ${score.spec}`,
-  ),
-  ...table(
-    columns,
-    Object.entries(score.parts).map(([name, { weight, value, reason }]) => [
-      name,
-      String(weight),
-      number(value),
-      reason,
-    ]),
-    terminal,
-  ),
-  ...score.turns.flatMap(({ turn, value, parts }, k) =>
+const scoreLines = (score: Score, terminal: Parameters<typeof table>[2]): string[] => {
+  const { summary, parts } = explain(score);
+  return [
+    terminal.paint.bold(summary),
+    terminal.paint.dim(`${score.trajectory} of ${score.day}, reward ${score.spec}`),
+    ...parts.map(({ sentence }) => `  ${sentence[0]!.toUpperCase()}${sentence.slice(1)}`),
+    ...table(
+      columns,
+      parts.map(({ name, adds }) => {
+        const { weight, value, reason } = score.parts[name]!;
+        return [name, String(weight), number(value), number(adds), reason];
+      }),
+      terminal,
+    ),
+    ...turnLines(score, terminal),
+  ];
+};
+
+const turnLines = (score: Score, terminal: Parameters<typeof table>[2]): string[] =>
+  score.turns.flatMap(({ turn, value, parts }, k) =>
     value === null
       ? []
       : [
@@ -98,11 +128,10 @@ const scoreLines = (score: Score, terminal: Parameters<typeof table>[2]): string
               .join(', ')}  ${turn}`,
           ),
         ],
-  ),
-];
+  );
 
 const show = withConfigOption(new Command('show'))
-  .description('Show the scores of one conversation, part by part.')
+  .description('Explain the scores of one conversation: what each part added, and what nobody could tell.')
   .argument('<id>', 'id of the trajectory')
   .option('--agent <name>', 'whose, when two agents used the same id')
   .option('--json', 'one JSON object per score')
@@ -113,7 +142,7 @@ const show = withConfigOption(new Command('show'))
       if (scores.length === 0)
         throw new NotFoundError(`Trajectory ${id} has no score. \`pawl score run\` gives it one.`);
       for (const [i, score] of scores.entries()) {
-        if (options.json) terminal.write(JSON.stringify(score));
+        if (options.json) terminal.write(JSON.stringify({ ...score, explanation: explain(score) }));
         else for (const line of [...(i === 0 ? [] : ['']), ...scoreLines(score, terminal)]) terminal.write(line);
       }
     }),

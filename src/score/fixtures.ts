@@ -2,6 +2,17 @@
 import type { Trajectory } from '../collect/trajectory.ts';
 import type { Turn } from '../collect/turn.ts';
 import { noon, turn } from '../store/fixtures.ts';
+import { feedback } from './feedback.ts';
+import { outcome } from './outcome.ts';
+import { toolUse } from './tool-use.ts';
+import { weighted } from './weighted.ts';
+
+/** A reward that asks nobody. */
+export const deskReward = weighted({
+  resolved: [0.5, outcome('resolved')],
+  tools: [0.3, toolUse()],
+  feedback: [0.2, feedback()],
+});
 
 export const trajectory = (fields: Partial<Trajectory> = {}): Trajectory => ({
   id: 'conversation-1',

@@ -5,16 +5,16 @@ import { writeEntries } from '../store/record.ts';
 import { listScores } from '../store/scores.ts';
 import { withStore } from '../store/test-store.ts';
 import { windowQuery } from '../store/window.ts';
-import { defaultReward } from './default-reward.ts';
-import { converse } from './fixtures.ts';
+import { converse, deskReward } from './fixtures.ts';
 import { scoreWindow } from './run.ts';
 import type { Scorer } from './scorer.ts';
+import { thinking } from './thinking.ts';
 import { weighted } from './weighted.ts';
 
 const now = new Date(noon + 3_600_000);
 const window = {
   agent: 'desk',
-  spec: defaultReward,
+  spec: deskReward,
   since: new Date(noon - 3_600_000),
   until: new Date(noon + 3_600_000),
   now,
@@ -95,6 +95,27 @@ test('asks a judge about a few conversations at a time, and again where it broke
   expect((await listScores(store, 'c'))[0]!.parts.judge!.reason).toBe('scorer judge failed: the judge is away');
   away = false;
   expect(await scoreWindow(store, judged)).toMatchObject({ rescored: 1, unchanged: 4, unmeasured: 0, broken: 0 });
+});
+
+test('compares a week’s thinking with its own median, once there is one, and keeps that', async () => {
+  const store = await withStore();
+  const spec = weighted({ thinking: [1, thinking()] });
+  const thought = (i: number, tokens: number) =>
+    entry.turn({ trajectory: `t${i}`, startedAt: noon + i * 1000, reasoningTokens: tokens });
+  await writeEntries(
+    store,
+    Array.from({ length: 19 }, (_, i) => thought(i, 100)),
+  );
+  expect(await scoreWindow(store, { ...window, spec })).toMatchObject({ scored: 19, unmeasured: 19 });
+  await writeEntries(store, [thought(19, 400)]);
+  expect(await scoreWindow(store, { ...window, spec })).toMatchObject({ scored: 1, rescored: 19, unmeasured: 0 });
+  expect((await listScores(store, 't19'))[0]).toMatchObject({ total: 0.25 });
+  await writeEntries(
+    store,
+    Array.from({ length: 30 }, (_, i) => thought(20 + i, 900)),
+  );
+  expect(await scoreWindow(store, { ...window, spec })).toMatchObject({ scored: 30, rescored: 0, unchanged: 20 });
+  expect((await listScores(store, 't20'))[0]!.parts.thinking!.reason).toBe('900 tokens of thinking, usually 100');
 });
 
 test('tells two conversations apart that used the same id weeks apart', async () => {

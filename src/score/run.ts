@@ -9,6 +9,7 @@ import type { Store } from '../store/postgres.ts';
 import { readScoresOf, saveRewardSpec, saveScores } from '../store/scores.ts';
 import {
   batchesOf,
+  type Placed,
   placedKey,
   readSignalsOf,
   readSizes,
@@ -17,8 +18,10 @@ import {
   windowPages,
 } from '../store/window.ts';
 import { scoreAnswers } from './answers.ts';
+import { type Norms, normsOf } from './norms.ts';
 import { evidenceOf, isBroken } from './score.ts';
-import { describeSpec, type RewardSpec, scoreOf } from './weighted.ts';
+import type { ScorerInput, Services } from './scorer.ts';
+import { contextOf, describeSpec, type RewardSpec, scoreOf, usesLabels } from './weighted.ts';
 
 export type ScoreWindow = {
   readonly agent: string;
@@ -29,6 +32,8 @@ export type ScoreWindow = {
   readonly until: Date;
   readonly origin?: Origin; // production
   readonly now: Date;
+  /** Lent to scorers that need more than the conversation. */
+  readonly services?: Services;
   /** Conversations scored at a time. */
   readonly atOnce?: number; // 8
   /** Aborted, it ends after the batch it is in; what is scored stays. */
@@ -58,9 +63,9 @@ export type ScoreCounts = {
 /** A runaway loop is not a conversation; nobody learns from one, and it would fill the memory. */
 export const maxTurns = 1000;
 
-export async function scoreWindow(store: Store, options: ScoreWindow): Promise<ScoreCounts> {
-  const { agent, spec, since, until, origin = 'production', now, atOnce = 8 } = options;
-  const counts = {
+type Counts = { -readonly [Name in keyof ScoreCounts]: number };
+const noCounts = (): Counts => ({
+  ...{
     trajectories: 0,
     scored: 0,
     rescored: 0,
@@ -70,21 +75,40 @@ export async function scoreWindow(store: Store, options: ScoreWindow): Promise<S
     unmeasured: 0,
     broken: 0,
     answers: 0,
-  };
-  await saveRewardSpec(store, { version: spec.version, parts: describeSpec(spec), at: now });
+  },
+});
+
+type Pending = { readonly one: Placed; readonly isKnown: boolean; readonly input: ScorerInput };
+type PendingPage = {
+  /** Of conversations whose evidence is not that of their score, read whole. */
+  batches(): AsyncGenerator<Pending[]>;
+  readonly fit: readonly Placed[];
+  readonly turnIds: ReadonlyMap<string, readonly string[]>;
+};
+
+/** What there is to score, page by page. Counts what it passes. */
+async function* pendingPages(
+  store: Store,
+  { agent, spec, since, until, origin = 'production' }: ScoreWindow,
+  norms: Norms,
+  counts: Counts,
+): AsyncGenerator<PendingPage> {
   for await (const page of windowPages(store, { agent, origin, since, until })) {
     counts.trajectories += page.length;
     const fit = page.filter(({ trajectory }) => trajectory.turns <= maxTurns);
     counts.tooLong += page.length - fit.length;
     const known = await readScoresOf(store, fit, spec.version);
     const turnIds = await readTurnIds(store, fit);
-    const signals = await readSignalsOf(store, fit, turnIds);
+    const signals = await readSignalsOf(store, fit, turnIds, { labels: usesLabels(spec) });
+    const compared = new Map<Placed, ReadonlyMap<string, number>>();
+    for (const one of fit) compared.set(one, await norms.at(one.trajectory.startedAt));
     const pending = fit.filter((one) => {
       const key = placedKey(one);
-      const evidence = evidenceOf(
-        turnIds.get(key) ?? [],
-        (signals.get(key) ?? []).map(({ id }) => id),
-      );
+      const evidence = evidenceOf({
+        turnIds: turnIds.get(key) ?? [],
+        signalIds: (signals.get(key) ?? []).map(({ id }) => id),
+        norms: compared.get(one),
+      });
       return known.get(key)?.evidence !== evidence;
     });
     counts.unchanged += fit.length - pending.length;
@@ -93,23 +117,82 @@ export async function scoreWindow(store: Store, options: ScoreWindow): Promise<S
     const sizes = await readSizes(store, pending);
     const readable = pending.filter((one) => sizes.get(placedKey(one)) !== null);
     counts.tooLarge += pending.length - readable.length;
-    for (const batch of batchesOf(readable, sizes)) {
-      const turns = await readTurnsOf(store, batch);
-      const scores = await eachAtOnce(batch, atOnce, (one) => {
-        const key = placedKey(one);
-        const input = { trajectory: one.trajectory, turns: turns.get(key) ?? [], signals: signals.get(key) ?? [] };
-        return scoreOf(spec, input, { day: one.day, at: now.getTime() });
-      });
+    async function* batches(): AsyncGenerator<Pending[]> {
+      for (const batch of batchesOf(readable, sizes)) {
+        const turns = await readTurnsOf(store, batch);
+        yield batch.map((one) => {
+          const key = placedKey(one);
+          const input = {
+            trajectory: one.trajectory,
+            turns: turns.get(key) ?? [],
+            signals: signals.get(key) ?? [],
+            norms: compared.get(one)!,
+          };
+          return { one, input, isKnown: known.has(key) };
+        });
+      }
+    }
+    yield { batches, fit, turnIds };
+  }
+}
+
+export async function scoreWindow(store: Store, options: ScoreWindow): Promise<ScoreCounts> {
+  const { agent, spec, origin = 'production', now, services = {}, atOnce = 8 } = options;
+  const counts = noCounts();
+  await saveRewardSpec(store, { version: spec.version, parts: describeSpec(spec), at: now });
+  const norms = normsOf(store, { agent, origin, spec, now });
+  for await (const { batches, fit, turnIds } of pendingPages(store, options, norms, counts)) {
+    for await (const batch of batches()) {
+      const scores = await eachAtOnce(batch, atOnce, ({ one, input }) =>
+        scoreOf(spec, input, { day: one.day, at: now.getTime() }, services),
+      );
       await saveScores(store, scores);
-      for (const one of batch) counts[known.has(placedKey(one)) ? 'rescored' : 'scored']++;
+      for (const { isKnown } of batch) counts[isKnown ? 'rescored' : 'scored']++;
       counts.unmeasured += scores.filter(({ total }) => total === null).length;
       counts.broken += scores.filter(isBroken).length;
       options.onProgress?.({ ...counts });
       options.signal?.throwIfAborted();
     }
-    counts.answers += await scoreAnswers(store, spec, fit, turnIds, now);
+    counts.answers += await scoreAnswers(store, { spec, services, now }, fit, turnIds);
   }
   return counts;
+}
+
+export type ScorePlan = {
+  readonly trajectories: number;
+  /** Would be scored, for the first time or again. */
+  readonly pending: number;
+  /** Calls to a judge: nothing for what is kept. */
+  readonly calls: number;
+  /** What they would cost, as far as prices are known. */
+  readonly money: number;
+  /** Of the calls, those without a price. */
+  readonly unpriced: number;
+};
+
+/** What scoring the window would take. Asks nobody and writes nothing. Single answers of explored turns are not in it. */
+export async function planScoring(store: Store, options: ScoreWindow): Promise<ScorePlan> {
+  const { agent, spec, origin = 'production', now, services = {} } = options;
+  const asking = spec.parts.filter(({ scorer }) => scorer.cost !== undefined);
+  const counts = noCounts();
+  const plan = { pending: 0, calls: 0, money: 0, unpriced: 0 };
+  const norms = normsOf(store, { agent, origin, spec, now, keep: false });
+  const signal = options.signal ?? new AbortController().signal;
+  for await (const { batches } of pendingPages(store, options, norms, counts)) {
+    for await (const batch of batches()) {
+      plan.pending += batch.length;
+      for (const { input } of batch)
+        for (const { scorer } of asking) {
+          const { calls, money } = await scorer.cost!(input, contextOf(input, services, signal));
+          plan.calls += calls;
+          plan.money += money ?? 0;
+          if (money === null) plan.unpriced += calls;
+        }
+      options.onProgress?.({ ...counts });
+      signal.throwIfAborted();
+    }
+  }
+  return { trajectories: counts.trajectories, ...plan };
 }
 
 /** In the order of the items, whichever is done first. */

@@ -6,11 +6,22 @@
 import type { Signal } from '../collect/signal.ts';
 import type { Trajectory } from '../collect/trajectory.ts';
 import type { Turn } from '../collect/turn.ts';
+import type { Ask, Judge } from './ask.ts';
+import type { RewardModels } from './reward-model-scorer.ts';
 
 export type ScorerInput = {
   readonly trajectory: Trajectory;
   readonly turns: readonly Turn[];
   readonly signals: readonly Signal[];
+  /** The agent's own medians that its scorers asked for and that are known, by name (norms.ts). */
+  readonly norms?: ReadonlyMap<string, number>;
+};
+
+/** What the agent usually does, which a scorer compares a conversation with. */
+export type Norm = {
+  readonly name: string;
+  /** Of one conversation; null: it says nothing about what is usual. */
+  of(input: ScorerInput): number | null;
 };
 
 export type Measured = {
@@ -22,17 +33,52 @@ export type Measured = {
   readonly turns: ReadonlyMap<string, number>;
 };
 
+/** What the runtime lends to scorers that need more than the conversation. One that lacks what it needs is unmeasured. */
+export type Services = {
+  /** Whoever asks trained reward models; none where no engine is lent. */
+  readonly rewardModels?: RewardModels | undefined;
+  /** Whoever answers scorers that ask a model; none where no judge is configured. */
+  readonly judge?: Judge | undefined;
+};
+export type ScorerContext = {
+  readonly rewardModels?: RewardModels | undefined;
+  /** Aborted when the scorer's time is over. */
+  readonly signal: AbortSignal;
+  /** Asks a model about this conversation (ask.ts). */
+  readonly ask?: Ask | undefined;
+};
+
+/** What measuring one conversation would take, before it is done. */
+export type Cost = {
+  /** Calls to a model. */
+  readonly calls: number;
+  /** null: nobody said what a call costs. */
+  readonly money: number | null;
+};
+
 export type Scorer = {
   readonly name: string;
   /** Changes whenever the same input would score differently: settings and, for a change of the code, a number. */
   readonly version: string;
+  /** It reads labels: then a new one scores a conversation again. */
+  readonly usesLabels?: true;
+  /** It compares with this median of the agent's. */
+  readonly norm?: Norm;
   /** Seconds it may take for one conversation; beyond them it has measured nothing. */
   readonly timeoutSeconds?: number; // 60
-  score(input: ScorerInput, options: { readonly signal: AbortSignal }): Measured | Promise<Measured>;
+  /** Of one that names a file: the same with the file read, found from the folder of the settings. */
+  from?(folder: string): Scorer;
+  /** It certainly ends, so it may run in Pawl's own thread; others of a settings file run in one of theirs (isolate.ts). */
+  readonly inProcess?: true;
+  /** Of one that can compare: how good answers to the same turn are beside each other, in place of `score` for each alone. */
+  rank?(answers: readonly ScorerInput[], context: ScorerContext): Promise<readonly Measured[]>;
+  score(input: ScorerInput, context: ScorerContext): Measured | Promise<Measured>;
+  /** Of one that asks: what that would take. Without it, nothing. */
+  cost?(input: ScorerInput, context: ScorerContext): Cost | Promise<Cost>;
 };
 
-/** One that only computes. */
-export type ComputingScorer = Scorer & { score(input: ScorerInput): Measured };
+/** One of Pawl's own that only computes. */
+export type ComputingScorer = Scorer & { readonly inProcess: true; score(input: ScorerInput): Measured };
 
 export const unmeasured = (reason: string): Measured => ({ value: null, reason, turns: new Map() });
 

@@ -114,6 +114,19 @@ describe('tool use', () => {
     expect(toolUse().score(input([], again)).value).toBe(1);
   });
 
+  test('reads a result in parts as the words it says', () => {
+    const [asked, answered] = converse('Where is order 9?', [
+      { say: [['get_order', '{"id":9}']], results: ['{"error":"no such order"}'] },
+      { say: 'I do not know.' },
+    ]) as [(typeof turns)[0], (typeof turns)[0]];
+    const messages = (answered.request.messages as Record<string, unknown>[]).map((one) =>
+      one.role === 'tool' ? { ...one, content: [{ type: 'text', text: one.content }] } : one,
+    );
+    const inParts = { ...answered, request: { ...answered.request, messages } };
+    expect(toolUse().score(input([], [asked, answered])).value).toBe(0.5);
+    expect(toolUse().score(input([], [asked, inParts])).value).toBe(0.5);
+  });
+
   test('counts calls nobody could read', () => {
     const message = { role: 'assistant', content: '<tool_call>{', malformed_tool_calls: 1 };
     const broken = turn({ choices: [{ index: 0, message, finishReason: 'stop' }] });

@@ -7,38 +7,26 @@
  *   1     otherwise
  *
  * and a turn, like the whole conversation, is worth the mean of its calls. No call is unmeasured: whether one was needed
- * is a question for outcomes. The same call with another result is no repeat, because the world changed in between.
+ * is a question for outcomes. `recovered` pays for an error that a later call of the same tool made good. The same call with another result is no repeat, because the world changed in between.
  */
 
 import { chatMessages } from '../collect/chat-form.ts';
+import { saysError, type ToolCall, toolCallsOf, toolOf, toolResultOf } from '../collect/message.ts';
 import type { Turn } from '../collect/turn.ts';
-import { isObject, type JsonObject, parseUntrusted, withSortedKeys } from '../collect/untrusted.ts';
+import { isObject, listOf, parseUntrusted, withSortedKeys } from '../collect/untrusted.ts';
 import { misfitIfKnown } from './json-schema.ts';
 import { type ComputingScorer, inOrder, mean, unmeasured } from './scorer.ts';
 
-type Call = { readonly id: string | null; readonly name: string | null; readonly arguments: unknown };
 type Faults = Map<string, number>;
 
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
-
-function callOf(value: unknown): Call {
-  const call = objectOf(value);
-  const body = objectOf(call.function ?? call.custom);
-  return {
-    id: typeof call.id === 'string' ? call.id : null,
-    name: typeof body.name === 'string' ? body.name : null,
-    arguments: body.arguments ?? body.input,
-  };
-}
-
 /** Calls of the first choice: that is the one agents act on. */
-function callsOf(turn: Turn): { calls: Call[]; unreadable: number } {
+function callsOf(turn: Turn): { calls: ToolCall[]; unreadable: number } {
   const message = turn.choices[0]?.message ?? {};
-  const calls = listOf(message.tool_calls).map(callOf);
-  if (isObject(message.function_call)) calls.push(callOf({ function: message.function_call }));
   const unreadable = message.malformed_tool_calls;
-  return { calls, unreadable: Number.isSafeInteger(unreadable) ? Math.min(100, Math.max(0, unreadable as number)) : 0 };
+  return {
+    calls: toolCallsOf(message),
+    unreadable: Number.isSafeInteger(unreadable) ? Math.min(100, Math.max(0, unreadable as number)) : 0,
+  };
 }
 
 /** The tools a request offered: name → schema of the arguments; null when it offered none in a form we know. */
@@ -46,25 +34,25 @@ function toolsOf(turn: Turn): Map<string, unknown> | null {
   const offered = [...listOf(turn.request.tools), ...listOf(turn.request.functions)];
   if (offered.length === 0) return null;
   return new Map(
-    offered.flatMap((tool): [string, unknown][] => {
-      const body = objectOf(objectOf(tool).function ?? objectOf(tool).custom ?? tool);
-      return typeof body.name === 'string' ? [[body.name, body.parameters ?? body.input_schema]] : [];
-    }),
+    offered
+      .map(toolOf)
+      .flatMap(({ name, parameters }): [string, unknown][] => (name === null ? [] : [[name, parameters]])),
   );
 }
 
 /** What came back for a turn's calls: the tool messages after its answer in a later request, by id of the call. */
-function resultsOf(turns: readonly Turn[], k: number, calls: readonly Call[]): Map<string, string> {
+function resultsOf(turns: readonly Turn[], k: number, calls: readonly ToolCall[]): Map<string, string> {
   const results = new Map<string, string>();
   const ids = JSON.stringify(calls.map(({ id }) => id));
   for (const later of turns.slice(k + 1, k + 1 + nearby)) {
-    const messages = listOf(chatMessages(later)).map(objectOf);
+    const messages = listOf(chatMessages(later)).filter(isObject);
     const answer = messages.findLastIndex(({ role }) => role === 'assistant');
     if (answer < 0) continue;
-    if (JSON.stringify(listOf(messages[answer]!.tool_calls).map((call) => callOf(call).id)) !== ids) continue;
-    for (const { role, tool_call_id: id, content } of messages.slice(answer + 1))
-      if (role === 'tool' && typeof id === 'string')
-        results.set(id, typeof content === 'string' ? content : (JSON.stringify(content) ?? ''));
+    if (JSON.stringify(toolCallsOf(messages[answer]!).map(({ id }) => id)) !== ids) continue;
+    for (const message of messages.slice(answer + 1)) {
+      const result = toolResultOf(message);
+      if (result !== null && result.id !== null) results.set(result.id, result.text);
+    }
     return results;
   }
   return results;
@@ -75,17 +63,23 @@ const nearby = 8;
 const isError = (result: string): boolean => {
   const value = parseUntrusted(result);
   if (isObject(value)) return Boolean(value.error) || value.isError === true || value.is_error === true;
-  return /^\s*error\b/i.test(result);
+  return saysError(result);
 };
 
-type Judged = { readonly worth: number; readonly fault: string | null };
+export type JudgedCall = {
+  readonly call: ToolCall | null;
+  readonly worth: number;
+  readonly fault: string | null;
+  /** What came back; null: nothing that was recorded. */
+  readonly result: string | null;
+};
 
 function judge(
-  call: Call,
+  call: ToolCall,
   tools: Map<string, unknown> | null,
   result: string | null,
   seen: Map<string, Set<string | null>>,
-): Judged {
+): { readonly worth: number; readonly fault: string | null } {
   if (call.name === null) return { worth: 0, fault: 'without a name' };
   if (tools !== null && !tools.has(call.name)) return { worth: 0, fault: 'of an unknown tool' };
   const given = typeof call.arguments === 'string' ? parseUntrusted(call.arguments || '{}') : call.arguments;
@@ -97,33 +91,64 @@ function judge(
   const repeated = before !== undefined && (result === null || before.has(null) || before.has(result));
   seen.set(key, (before ?? new Set()).add(result));
   if (repeated) return { worth: 0, fault: 'repeated for nothing' };
-  return result !== null && isError(result) ? { worth: 0.5, fault: 'answered by an error' } : { worth: 1, fault: null };
+  return result !== null && isError(result) ? { worth: 0.5, fault: answeredByError } : { worth: 1, fault: null };
+}
+const answeredByError = 'answered by an error';
+const recoveredFrom = 'answered by an error and recovered from';
+
+/** The calls of each turn that made any, judged; `turns` in order. */
+export function judgedCalls(turns: readonly Turn[]): Map<Turn, JudgedCall[]> {
+  const seen = new Map<string, Set<string | null>>();
+  const judged = new Map<Turn, JudgedCall[]>();
+  for (const [k, turn] of turns.entries()) {
+    const { calls, unreadable } = callsOf(turn);
+    if (calls.length + unreadable === 0) continue;
+    const tools = toolsOf(turn);
+    const results = resultsOf(turns, k, calls);
+    const ofTurn = calls.map((call): JudgedCall => {
+      const result = results.get(call.id ?? '') ?? null;
+      return { call, result, ...judge(call, tools, result, seen) };
+    });
+    for (let i = 0; i < unreadable; i++) ofTurn.push({ call: null, result: null, worth: 0, fault: 'nobody can read' });
+    judged.set(turn, ofTurn);
+  }
+  return judged;
 }
 
-export function toolUse(): ComputingScorer {
+export type ToolUseOptions = {
+  /** What a call is worth that an error answered, where a later call of the same tool went well. */
+  readonly recovered?: number; // 0.5, as if it had not been recovered from
+};
+
+export function toolUse({ recovered = 0.5 }: ToolUseOptions = {}): ComputingScorer {
+  if (!(recovered >= 0.5 && recovered <= 1))
+    throw new Error(`An error that was recovered from is worth ${recovered}; give a number from 0.5 to 1.`);
   return {
     name: 'tool use',
-    version: JSON.stringify(['tool-use', 2]),
+    version: JSON.stringify(recovered === 0.5 ? ['tool-use', 3] : ['tool-use', 3, recovered]),
+    inProcess: true,
     score({ turns: given }) {
-      const turns = inOrder(given);
-      const seen = new Map<string, Set<string | null>>();
       const faults: Faults = new Map();
       const perTurn = new Map<string, number>();
       const all: number[] = [];
-      for (const [k, turn] of turns.entries()) {
-        const { calls, unreadable } = callsOf(turn);
-        if (calls.length + unreadable === 0) continue;
-        const tools = toolsOf(turn);
-        const results = resultsOf(turns, k, calls);
-        const judged = calls.map((call) => judge(call, tools, results.get(call.id ?? '') ?? null, seen));
-        for (let i = 0; i < unreadable; i++) judged.push({ worth: 0, fault: 'nobody can read' });
-        for (const { fault } of judged) if (fault !== null) faults.set(fault, (faults.get(fault) ?? 0) + 1);
-        const worths = judged.map(({ worth }) => worth);
+      const wentWell = new Set<string | null>(); // tools, looking back from the end
+      for (const [turn, judged] of [...judgedCalls(inOrder(given))].reverse()) {
+        const worths = [...judged].reverse().map(({ call, worth, fault }) => {
+          const name = call?.name ?? null;
+          if (worth === 1) wentWell.add(name);
+          const isRecovered = fault === answeredByError && recovered > 0.5 && wentWell.has(name);
+          const shown = isRecovered ? recoveredFrom : fault;
+          if (shown !== null) faults.set(shown, (faults.get(shown) ?? 0) + 1);
+          return isRecovered ? recovered : worth;
+        });
         perTurn.set(turn.id, mean(worths));
         for (const worth of worths) all.push(worth); // there may be 100,000
       }
       if (all.length === 0) return unmeasured('no tool calls');
-      const wrong = [...faults].map(([fault, count]) => `${count} ${fault}`).join(', ');
+      const wrong = [...faults]
+        .reverse()
+        .map(([fault, count]) => `${count} ${fault}`)
+        .join(', ');
       const calls = all.length === 1 ? '1 tool call' : `${all.length} tool calls`;
       return { value: mean(all), reason: wrong === '' ? `${calls}, all sound` : `${calls}: ${wrong}`, turns: perTurn };
     },

@@ -71,8 +71,12 @@ export function enginePlayer(
     // Attempts with equal prompts go as one prompt with n attempts, which the engine computes once. The key holds the
     // group's seed, so that who else is in the batch changes nothing.
     const groups = new Map<string, { prompt: readonly number[]; maxTokens: number; seed: number; members: number[] }>();
+    // The attempts at a task come together and mostly begin alike: what was just rendered is not rendered again.
+    let opening: { readonly one: Conversation; readonly prompt: readonly number[] } | null = null;
     conversations.forEach((one, i) => {
-      const prompt = promptTokens(codec, one);
+      const prompt: readonly number[] =
+        opening && beginsAlike(opening.one, one) ? opening.prompt : promptTokens(codec, one);
+      if (one.previous === null) opening = { one, prompt };
       const maxTokens = Math.min(one.maxTokens, one.context - prompt.length);
       if (maxTokens < 1) {
         const detail = `${prompt.length} tokens of prompt leave no room in a context of ${one.context}`;
@@ -122,6 +126,17 @@ function said(codec: ChatCodec, prompt: readonly number[], sample: Sample, versi
     },
   };
 }
+
+const beginsAlike = (one: Conversation, other: Conversation): boolean =>
+  other.previous === null &&
+  one.tools === other.tools &&
+  one.messages.length === other.messages.length &&
+  one.messages.every(
+    ({ role, content }, i) =>
+      (role === 'system' || role === 'user') &&
+      role === other.messages[i]!.role &&
+      content === other.messages[i]!.content,
+  );
 
 /** The exact tokens the model reads next. */
 export function promptTokens(codec: ChatCodec, conversation: Conversation): readonly number[] {

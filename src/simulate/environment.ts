@@ -12,6 +12,7 @@
  * follows verifiers; grading the database's final state follows τ-bench.
  */
 import { z } from 'zod';
+import type { OwnAgent } from './agent-episode.ts';
 import type { AssistantMessage, Message, ToolSpec } from './message.ts';
 import { type Random, random } from './random.ts';
 
@@ -85,11 +86,12 @@ export type TurnView<Data, Database> = {
   readonly broken: string | null;
 };
 
-export const outcomes = ['done', 'limit', 'malformed', 'crashed', 'failed'] as const;
+export const outcomes = ['done', 'limit', 'malformed', 'died', 'crashed', 'failed'] as const;
 /**
- * done        the user left
+ * done        the user left, or the user's own agent ended by itself
  * limit       out of steps, tokens, mistakes or time; `detail` says which
  * malformed   the model wrote a tool call nobody can read
+ * died        the user's own agent ended with an error; what the model wrote may have led it there, so it counts
  * crashed     a tool, the user or the grader threw: the environment's fault, not the model's
  * failed      the player could not answer (a server down, a context too small): nobody's policy is to blame
  */
@@ -102,6 +104,8 @@ export type EndView<Data, Database> = {
   /** [turn][call] */
   readonly steps: readonly (readonly ToolStep[])[];
   readonly outcome: Outcome;
+  /** Says more about an outcome other than `done`. */
+  readonly detail: string;
 };
 
 export type Grade = {
@@ -112,6 +116,8 @@ export type Grade = {
   /** Why it is not 1; empty for a perfect one. */
   readonly reasons: readonly string[];
 };
+
+export type EndGrade = Grade & { readonly success: boolean };
 
 export type Limits = {
   /** Turns of the model. */
@@ -139,8 +145,10 @@ export type Environment<Data, Database> = {
   readonly tools: readonly Tool<Database>[];
   readonly user: (task: Task<Data>) => User;
   readonly gradeTurn: (view: TurnView<Data, Database>) => Grade;
-  readonly gradeEnd: (view: EndView<Data, Database>) => Grade & { readonly success: boolean };
+  readonly gradeEnd: (view: EndView<Data, Database>) => EndGrade | Promise<EndGrade>;
   readonly limits: Limits;
+  /** The user's own agent, which plays in place of `system`, `tools` and `user` (agent-environment.ts). */
+  readonly agent?: OwnAgent<Data>;
 };
 
 /** The task of one type for a seed. Its id says how to make it again. */

@@ -8,7 +8,6 @@
  * moves from playing to one of the outcomes in environment.ts and never back.
  */
 import {
-  type EndView,
   type Environment,
   type Limits,
   type Outcome,
@@ -23,6 +22,7 @@ import {
 import type { Message, ToolCall } from './message.ts';
 import type { Conversation, PlayedTurn, Player, TurnTokens } from './player.ts';
 import { hash } from './random.ts';
+import { clamp, close, message, type Session } from './session.ts';
 
 export type EpisodeTurn = {
   readonly tokens: TurnTokens | null;
@@ -74,23 +74,6 @@ export type PlayOptions = {
   readonly now?: () => number;
 };
 
-/** One episode under way. */
-type Session<Data, Database> = {
-  readonly id: string;
-  readonly task: Task<Data>;
-  readonly attempt: number;
-  readonly seed: number;
-  readonly groupSeed: number;
-  readonly started: number;
-  readonly database: Database;
-  readonly user: User;
-  readonly messages: Message[];
-  readonly turns: EpisodeTurn[];
-  previous: Conversation['previous'];
-  usage: { context: number; completion: number };
-  end: { outcome: Outcome; detail: string } | null;
-};
-
 /** [task][attempt] */
 export async function play<Data, Database>(
   environment: Environment<Data, Database>,
@@ -101,6 +84,10 @@ export async function play<Data, Database>(
   const { attempts = 1, seed = 0, batch = 256, signal, onEpisode, now = () => performance.now() } = options;
   if (!Number.isInteger(attempts) || attempts < 1) throw new Error(`attempts must be 1 or more, got ${attempts}.`);
   if (!Number.isInteger(batch) || batch < 1) throw new Error(`batch must be 1 or more, got ${batch}.`);
+  if (environment.agent !== undefined) {
+    const { playAgents } = await import('./agent-episode.ts'); // it listens; most environments need none of that
+    return playAgents(environment, environment.agent, player, tasks, options);
+  }
   const limits: Limits = { ...environment.limits, ...options.limits };
   const specs = environment.tools.map(toolSpec);
   const byName = new Map(environment.tools.map((one) => [one.name, one]));
@@ -340,61 +327,6 @@ async function runCall<Database>(
   }
 }
 
-async function close<Data, Database>(
-  environment: Environment<Data, Database>,
-  session: Session<Data, Database>,
-  milliseconds: number,
-): Promise<Episode> {
-  let { outcome, detail } = session.end!;
-  let grade: ReturnType<Environment<Data, Database>['gradeEnd']> = {
-    reward: 0,
-    success: false,
-    parts: {},
-    reasons: [detail],
-  };
-  if (outcome !== 'crashed' && outcome !== 'failed') {
-    const view: EndView<Data, Database> = {
-      task: session.task,
-      database: session.database,
-      messages: session.messages,
-      steps: session.turns.map((turn) => turn.steps),
-      outcome,
-    };
-    try {
-      grade = environment.gradeEnd(view);
-    } catch (error) {
-      outcome = 'crashed';
-      detail = `grading: ${message(error)}`;
-      grade = { reward: 0, success: false, parts: {}, reasons: [detail] };
-    }
-  }
-  const steps = session.turns.flatMap((turn) => turn.steps);
-  return {
-    id: session.id,
-    environment: environment.name,
-    task: session.task.id,
-    type: session.task.type,
-    split: session.task.split,
-    seed: session.seed,
-    attempt: session.attempt,
-    messages: session.messages,
-    turns: session.turns,
-    reward: clamp(grade.reward),
-    success: grade.success,
-    parts: grade.parts,
-    reasons: grade.reasons,
-    outcome,
-    detail,
-    counts: {
-      toolCalls: steps.length,
-      mistakes: steps.filter((step) => step.mistake !== null).length,
-      contextTokens: session.usage.context,
-      completionTokens: session.usage.completion,
-    },
-    milliseconds,
-  };
-}
-
 export function spoken(messages: readonly Message[]): Spoken[] {
   return messages.flatMap((one): Spoken[] => {
     if (one.role === 'user') return [{ who: 'user', text: one.content }];
@@ -425,5 +357,3 @@ async function within<T>(milliseconds: number, work: () => T | Promise<T>): Prom
 
 const cut = (text: string, characters: number): string => text.slice(0, characters);
 const json = (value: unknown): string => JSON.stringify(value) ?? 'null';
-const clamp = (reward: number): number => (Number.isFinite(reward) ? Math.min(1, Math.max(0, reward)) : 0);
-const message = (error: unknown): string => (error instanceof Error ? error.message : String(error));

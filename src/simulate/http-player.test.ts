@@ -163,6 +163,24 @@ test('a server that never answers fails the turn after the timeout', async () =>
   expect(answer).toMatchObject({ kind: 'failed', detail: expect.stringContaining('no answer in 0.1 s') });
 });
 
+test('what servers leave out of an answer, or write in parts, is read all the same', async () => {
+  const message = {
+    role: 'assistant',
+    content: [{ type: 'text', text: 'Let me ' }, 'look.'],
+    tool_calls: [{ function: { name: 'look', arguments: { id: 7 } } }],
+  };
+  const { origin } = await serve(() => completion(message));
+  const [answer] = await httpPlayer({ baseUrl: origin, model: 'm' })([conversation()]);
+  expect(answer).toMatchObject({
+    kind: 'said',
+    message: {
+      role: 'assistant',
+      content: 'Let me look.',
+      tool_calls: [{ id: 'call_0', type: 'function', function: { name: 'look', arguments: '{"id":7}' } }],
+    },
+  });
+});
+
 test('an id that does not fit a path is made to', async () => {
   const { seen, origin } = await serve(() => completion({ role: 'assistant', content: 'x' }));
   await httpPlayer({ baseUrl: `${origin}/t/{trajectory}/v1`, model: 'm' })([conversation('/a b@c')]);

@@ -6,7 +6,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import type { AssistantMessage } from './message.ts';
+import { argumentsText, readMessage } from '../collect/message.ts';
+import type { AssistantMessage, ToolCall } from './message.ts';
 import type { Conversation, PlayedTurn, Player, TurnTokens } from './player.ts';
 
 export type HttpPlayerOptions = {
@@ -37,12 +38,7 @@ const answerSchema = z.object({
   choices: z
     .array(
       z.object({
-        message: z.object({
-          content: z.string().nullish(),
-          tool_calls: z
-            .array(z.object({ id: z.string(), function: z.object({ name: z.string(), arguments: z.string() }) }))
-            .nullish(),
-        }),
+        message: z.record(z.string(), z.unknown()),
         finish_reason: z.string().nullish(),
         token_ids: z.array(z.number().int()).nullish(),
         logprobs: z.object({ content: z.array(z.object({ logprob: z.number() })).nullish() }).nullish(),
@@ -176,14 +172,8 @@ export function readAnswer(body: unknown, one: Conversation): PlayedTurn {
     return { kind: 'failed', detail: `not a chat completion: ${parsed.error.issues[0]!.message}` };
   }
   const choice = parsed.data.choices[0]!;
-  const calls = choice.message.tool_calls ?? [];
-  const message: AssistantMessage = {
-    role: 'assistant',
-    content: choice.message.content ?? null,
-    ...(calls.length === 0
-      ? {}
-      : { tool_calls: calls.map(({ id, function: f }) => ({ id, type: 'function' as const, function: f })) }),
-  };
+  const message = assistantMessage(choice.message);
+  const calls = message.tool_calls ?? [];
   const malformed = calls.length === 0 && one.tools.length > 0 ? leftover(message.content ?? '') : null;
   const tokens = exactTokens(parsed.data);
   return {
@@ -195,6 +185,20 @@ export function readAnswer(body: unknown, one: Conversation): PlayedTurn {
     ...(parsed.data.usage == null
       ? {}
       : { usage: { prompt: parsed.data.usage.prompt_tokens, completion: parsed.data.usage.completion_tokens } }),
+  };
+}
+
+/** Words and calls alone. Servers that give calls no ids or names are taken as they are: the call is then a mistaken one. */
+function assistantMessage(value: unknown): AssistantMessage {
+  const { parts, toolCalls } = readMessage(value);
+  const calls = toolCalls.map((call, i): ToolCall => {
+    const made = { name: call.name ?? '', arguments: argumentsText(call) };
+    return { id: call.id ?? `call_${i}`, type: 'function', function: made };
+  });
+  return {
+    role: 'assistant',
+    content: parts.length === 0 ? null : parts.map(({ text }) => text ?? '').join(''),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
   };
 }
 

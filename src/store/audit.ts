@@ -35,6 +35,7 @@ const toRow = ({ at, ...row }: AuditTables['audit']): AuditRow => ({ ...row, at:
 export type AuditFilter = {
   readonly agent?: string | undefined;
   readonly actor?: string | undefined;
+  /** One, or, with a hyphen at its end, all that begin so. */
   readonly event?: string | undefined;
   readonly subject?: string | undefined;
   readonly since?: Date | undefined;
@@ -48,8 +49,10 @@ export type AuditFilter = {
 /** Newest first unless told otherwise. */
 export const readAudit = async (store: Store, filter: AuditFilter = {}): Promise<AuditRow[]> => {
   let query = store.db.withTables<AuditTables>().selectFrom('audit').selectAll();
-  for (const column of ['agent', 'actor', 'event', 'subject'] as const)
+  for (const column of ['agent', 'actor', 'subject'] as const)
     if (filter[column] !== undefined) query = query.where(column, '=', filter[column]);
+  if (filter.event?.endsWith('-')) query = query.where(sql<boolean>`starts_with(event, ${filter.event})`);
+  else if (filter.event !== undefined) query = query.where('event', '=', filter.event);
   if (filter.since !== undefined) query = query.where('at', '>=', filter.since);
   if (filter.until !== undefined) query = query.where('at', '<', filter.until);
   if (filter.after !== undefined) query = query.where('n', '>', filter.after);

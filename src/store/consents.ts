@@ -28,7 +28,12 @@ const recordOf = (row: Selectable<ConsentTable>): ConsentRecord => ({
 });
 
 /** Given again while it stands keeps the first date; given after a withdrawal begins anew; an older message changes nothing. */
-export const giveConsent = async (store: Store, agent: string, user: string, at: Date): Promise<ConsentRecord> => {
+export const giveConsent = async (
+  store: Pick<Store, 'db'>,
+  agent: string,
+  user: string,
+  at: Date,
+): Promise<ConsentRecord> => {
   const row = await store.db
     .insertInto('consent')
     .values({ agent, user_id: user, given_at: at, withdrawn_at: null })
@@ -50,7 +55,12 @@ export const giveConsent = async (store: Store, agent: string, user: string, at:
 };
 
 /** Works for users who never gave it, too: then it is a refusal. A second withdrawal keeps the first date. */
-export const withdrawConsent = async (store: Store, agent: string, user: string, at: Date): Promise<ConsentRecord> => {
+export const withdrawConsent = async (
+  store: Pick<Store, 'db'>,
+  agent: string,
+  user: string,
+  at: Date,
+): Promise<ConsentRecord> => {
   const row = await store.db
     .insertInto('consent')
     .values({ agent, user_id: user, given_at: null, withdrawn_at: at })
@@ -70,7 +80,11 @@ export const withdrawConsent = async (store: Store, agent: string, user: string,
   return recordOf(row);
 };
 
-export const readConsent = async (store: Store, agent: string, user: string): Promise<ConsentRecord | null> => {
+export const readConsent = async (
+  store: Pick<Store, 'db'>,
+  agent: string,
+  user: string,
+): Promise<ConsentRecord | null> => {
   const row = await store.db
     .selectFrom('consent')
     .selectAll()

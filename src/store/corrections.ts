@@ -10,13 +10,13 @@ export type Correction = {
   readonly text: string;
   readonly by: Corrector;
 };
-/** `given` too where no user is named: then it is the installation's own. */
+/** `given` too where no user is named, or it is a reviewer's label: then it is the installation's own. */
 export type Corrector = Exclude<Standing, 'later'>;
 
 /** Of words at a time; those of the latest come first. */
 const maxBytes = 16 * 1024 * 1024;
 
-const by = sql<Corrector>`case when s.user_id is null then 'given' when c.withdrawn_at is not null then 'withdrawn'
+const by = sql<Corrector>`case when s.user_id is null or s.kind = 'label' then 'given' when c.withdrawn_at is not null then 'withdrawn'
   when c.given_at is not null then 'given' else 'unknown' end`;
 
 /** On these turns and trajectories of one agent, by identity. */

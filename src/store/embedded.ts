@@ -66,7 +66,7 @@ const role = 'pawl';
 const settings = (volatile: boolean): Record<string, string> => ({
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
-  max_connections: '50',
+  max_connections: volatile ? '200' : '50', // many tests at once
   shared_buffers: '128MB',
   maintenance_work_mem: '64MB',
   synchronous_commit: volatile ? 'off' : 'on',

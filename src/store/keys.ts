@@ -27,6 +27,9 @@ export type Key = {
   readonly origin: Origin;
   readonly scopes: readonly Scope[];
   readonly rateLimit: number | null; // requests per minute
+  /** Where its conversations are kept, and whose they are: walls that curating does not mix. */
+  readonly region: string | null;
+  readonly tenant: string | null;
   readonly createdAt: Date;
   readonly revokedAt: Date | null;
   readonly lastUsedAt: Date | null;
@@ -48,6 +51,8 @@ const keyOf = (row: Selectable<KeysTable>): Key => ({
   origin: row.origin,
   scopes: row.scopes,
   rateLimit: row.rate_limit,
+  region: row.region,
+  tenant: row.tenant,
   createdAt: row.created_at,
   revokedAt: row.revoked_at,
   lastUsedAt: row.last_used_at,
@@ -59,12 +64,14 @@ export type NewKey = {
   readonly origin?: Origin;
   readonly scopes?: readonly Scope[];
   readonly rateLimit?: number | null;
+  readonly region?: string | null;
+  readonly tenant?: string | null;
 };
 
 /** Makes a key. The token is in this answer and nowhere else. */
 export const createKey = async (
   store: Store,
-  { agent, name, origin = 'production', scopes: may = usualScopes, rateLimit = null }: NewKey,
+  { agent, name, origin = 'production', scopes: may = usualScopes, rateLimit = null, region, tenant }: NewKey,
   token: string = newToken(),
 ): Promise<{ key: Key; token: string }> => {
   const row = await store.db
@@ -78,6 +85,8 @@ export const createKey = async (
       origin,
       scopes: [...may],
       rate_limit: rateLimit,
+      region: region ?? null,
+      tenant: tenant ?? null,
     })
     .returningAll()
     .executeTakeFirstOrThrow()

@@ -3,36 +3,54 @@
  * sent. A few facts stand before the entry, so that whoever carries a line need not parse it:
  *
  *   {"kind":"signal","agent":"desk","at":1763200000000,"entry":{…}}
- *   {"kind":"turn","agent":"desk","at":1763200000000,"bytes":[1890,112],"entry":{…},"request":{…},"choices":[…]}
+ *   {"kind":"turn","agent":"desk","at":1763200000000,"messages":[["0c9e…",1890],…],"entry":{…},"bodies":[{…},…]}
  *
- * The entry is in the form the database takes apart: a turn's two large documents stand behind its columns, so that each
- * is read once; token arrays are columns too; and there is nothing that jsonb cannot hold.
+ * The entry is in the form the database takes apart. A turn's columns are those of turn-columns.ts; the messages it refers
+ * to stand behind it, except those that went before (`isKnown`), so that a journal grows by what is new too.
  */
 import type { JournalEntry } from '../collect/signal.ts';
 import type { Choice, Turn } from '../collect/turn.ts';
+import { type Content, createNames, type Names, type Part, splitContent } from './content.ts';
+import { isPersonal, taskTypeOf } from './slices.ts';
+import { storable, storableJson } from './storable.ts';
+import { type StoredTurn, type TurnField, turnColumns } from './turn-columns.ts';
+
+/** A message or a piece of a list that comes with a turn. */
+export type CarriedPart = {
+  readonly hash: string;
+  readonly isPiece: boolean /** JSON in UTF-8. */;
+  readonly body: Buffer;
+};
 
 export type Line = {
   readonly kind: JournalEntry['kind'];
   readonly agent: string;
   /** Milliseconds since 1970: the start of a turn or sibling, otherwise when it is said to have happened. */
   readonly at: number;
-  /** The entry without its documents: a JSON object in UTF-8. */
+  /** Id of the client key that it came with (signed-line.ts). */
+  readonly by?: string;
+  /** The entry: a JSON object in UTF-8. */
   readonly json: Buffer;
-  /** A turn's request and choices, JSON in UTF-8; empty for other kinds. */
-  readonly request: Buffer;
-  readonly choices: Buffer;
+  /** A turn's; none for other kinds. */
+  readonly messages: readonly CarriedPart[];
 };
 
-type Facts = Pick<Line, 'kind' | 'agent' | 'at'> & { readonly bytes?: readonly [request: number, choices: number] };
+type Facts = Pick<Line, 'kind' | 'agent' | 'at'> & {
+  readonly messages?: readonly (readonly [hash: string, bytes: number, isPiece?: 1])[];
+  /** Of a turn from before each message was stored once: its request and choices stand behind the entry. */
+  readonly bytes?: readonly [request: number, choices: number];
+};
+
+/** How a turn's parts are named, and which of them need not be carried: they are on their way already. */
+export type Naming = { readonly names: Names; isKnown(hash: string): boolean };
+const carryAll: Naming = { names: createNames(''), isKnown: () => false };
 
 /** Cannot stand inside the facts before it: a quotation mark in a JSON string is escaped. */
 const ENTRY = Buffer.from(',"entry":');
-const REQUEST = ',"request":';
-const CHOICES = ',"choices":';
-const nothing = Buffer.alloc(0);
+const BODIES = ',"bodies":[';
 
-export function encodeLine(entry: JournalEntry): string {
-  if (entry.kind === 'turn') return encodeTurn(entry.turn);
+export function encodeLine(entry: JournalEntry, naming = carryAll): string {
+  if (entry.kind === 'turn') return encodeTurn(entry.turn, naming);
   const { kind } = entry;
   if (entry.kind === 'sibling') {
     const { agent, startedAt: at } = entry.sibling;
@@ -42,64 +60,96 @@ export function encodeLine(entry: JournalEntry): string {
   return `${opening({ kind, agent: body.agent, at: body.at })}${storable(body)}}`;
 }
 
-function encodeTurn(turn: Turn): string {
-  const stored = turn.choices.some(hasTokens) ? splitTokens(turn) : turn;
-  const request = storable(stored.request);
-  const choices = storable(stored.choices);
-  const columns = storable({ ...stored, request: undefined, choices: undefined });
-  const bytes = [Buffer.byteLength(request), Buffer.byteLength(choices)] as const;
-  const before = opening({ kind: 'turn', agent: turn.agent, at: turn.startedAt, bytes });
-  return `${before}${columns}${REQUEST}${request}${CHOICES}${choices}}`;
+function encodeTurn(turn: Turn, naming: Naming): string {
+  return encodeColumns(turn, tokensOf(turn.choices), turn, naming);
 }
+
+type Tokens = Pick<StoredTurn, 'tokenIds' | 'logprobs' | 'tokenCounts'>;
+
+function encodeColumns(
+  facts: Omit<Turn, keyof Content>,
+  tokens: Tokens | null,
+  content: Content,
+  naming: Naming,
+): string {
+  const { frame, refs, parts, bytes } = splitContent(content, naming.names);
+  const inner: Inner = {
+    ...tokens,
+    taskType: taskTypeOf(content.request),
+    personal: isPersonal(content.request, facts.redactions),
+    contentBytes: bytes,
+    parts: refs,
+  };
+  const carried = parts.filter((part) => !naming.isKnown(part.hash)).map((part) => ({ part, body: bodyOf(part) }));
+  const messages = carried.map(({ part, body }) =>
+    part.of === null ? ([part.hash, Buffer.byteLength(body)] as const) : ([part.hash, body.length, 1] as const),
+  );
+  const before = opening({ kind: 'turn', agent: facts.agent, at: facts.startedAt, messages });
+  const bodies = carried.map(({ body }) => body).join(',');
+  return `${before}{${columnsOf(facts, inner)}"frame":${frame}}${BODIES}${bodies}]}`;
+}
+
+type Inner = Tokens & Pick<StoredTurn, 'taskType' | 'personal' | 'contentBytes' | 'parts'>;
+/** The frame is put behind the others as it is. */
+const fields = (Object.keys(turnColumns) as TurnField[]).filter((field) => field !== 'frame');
+
+/**
+ * Field by field: an object of so many fields that is put together from others takes JSON.stringify three times as long as one
+ * that was written down as a whole.
+ */
+function columnsOf(facts: Omit<Turn, keyof Content>, inner: Inner): string {
+  let json = '';
+  for (const field of fields) {
+    const value = field in inner ? inner[field as keyof Inner] : facts[field as keyof typeof facts];
+    if (value !== undefined) json += `"${field}":${value === null ? 'null' : JSON.stringify(value)},`;
+  }
+  return storableJson(json);
+}
+
+const bodyOf = ({ body, of }: Part): string => body ?? JSON.stringify(of);
 
 const opening = (facts: Facts): string => `${storable(facts).slice(0, -1)}${ENTRY}`;
 
-/** Throws when the bytes are not a line. What the entry and the documents hold is not looked at. */
+/** Throws when the bytes are not a line. What the entry and the messages hold is not looked at. */
 export function readLine(payload: Buffer): Line {
   const opened = payload.indexOf(ENTRY);
   if (opened < 0 || payload.at(-1) !== 0x7d) throw new Error('This is not a line of the journal.');
-  const { kind, agent, at, bytes } = JSON.parse(`${payload.toString('utf8', 0, opened)}}`) as Facts;
+  const { kind, agent, at, messages, bytes } = JSON.parse(`${payload.toString('utf8', 0, opened)}}`) as Facts;
   const entry = opened + ENTRY.length;
   const end = payload.length - 1;
-  if (bytes === undefined)
-    return { kind, agent, at, json: payload.subarray(entry, end), request: nothing, choices: nothing };
-  const choices = end - bytes[1];
-  const request = choices - CHOICES.length - bytes[0];
-  return {
-    kind,
-    agent,
-    at,
-    json: payload.subarray(entry, request - REQUEST.length),
-    request: payload.subarray(request, request + bytes[0]),
-    choices: payload.subarray(choices, end),
-  };
+  if (bytes !== undefined) return readWhole(payload.subarray(entry, end), bytes);
+  if (messages === undefined) return { kind, agent, at, json: payload.subarray(entry, end), messages: [] };
+  let from = end - 1; // of the messages, from the last to the first
+  const carried: CarriedPart[] = [];
+  for (const [hash, length, isPiece] of messages.toReversed()) {
+    carried.push({ hash, isPiece: isPiece === 1, body: payload.subarray(from - length, from) });
+    from -= length + 1;
+  }
+  const json = payload.subarray(entry, from + (messages.length === 0 ? 0 : 1) - BODIES.length);
+  return { kind, agent, at, json, messages: carried.reverse() };
 }
 
-export const lineOf = (entry: JournalEntry): Line => readLine(Buffer.from(encodeLine(entry)));
+const REQUEST = ',"request":';
+const CHOICES = ',"choices":';
 
-const hasTokens = (choice: Choice): boolean => choice.tokenIds !== undefined || choice.logprobs !== undefined;
+/** A turn that an earlier Pawl left in the journal, with its whole request. */
+function readWhole(body: Buffer, [requestBytes, choicesBytes]: readonly [number, number]): Line {
+  const choices = body.length - choicesBytes;
+  const request = choices - CHOICES.length - requestBytes;
+  const parse = (from: number, to: number) => JSON.parse(body.toString('utf8', from, to));
+  const content = { request: parse(request, request + requestBytes), choices: parse(choices, body.length) };
+  const columns = parse(0, request - REQUEST.length) as Turn; // with its token arrays beside it
+  return readLine(Buffer.from(encodeColumns(columns, null, content, carryAll)));
+}
+
+export const lineOf = (entry: JournalEntry, naming?: Naming): Line => readLine(Buffer.from(encodeLine(entry, naming)));
 
 /** Token arrays get columns of their own type, an eighth of the size. Ragged: counts say what is whose. */
-function splitTokens(turn: Turn): Turn {
-  const { choices } = turn;
-  const columns = {
+function tokensOf(choices: readonly Choice[]): Tokens | null {
+  if (!choices.some(({ tokenIds, logprobs }) => tokenIds !== undefined || logprobs !== undefined)) return null;
+  return {
     tokenIds: choices.flatMap((choice) => choice.tokenIds ?? []),
     logprobs: choices.flatMap((choice) => choice.logprobs ?? []),
     tokenCounts: choices.flatMap((choice) => [choice.tokenIds?.length ?? -1, choice.logprobs?.length ?? -1]),
   };
-  return { ...turn, ...columns, choices: choices.map(({ tokenIds: _, logprobs: __, ...rest }) => rest) };
 }
-
-const storable = (value: object): string => storableJson(JSON.stringify(value));
-
-/**
- * jsonb holds neither NUL nor half a surrogate pair, and OpenAI bodies contain both now and then. Both become U+FFFD.
- * JSON.stringify writes whole pairs as themselves, so every \ud… it writes is a lone half; escapes are consumed in
- * pairs so that an escaped backslash before a `u0000` stays what it is.
- */
-export const storableJson = (json: string): string =>
-  /\\u0000|\\ud/.test(json)
-    ? json.replace(/\\(?:u0000|ud[89a-f][0-9a-f]{2}|.)/g, (written) =>
-        /^\\u(?:0000|d)/.test(written) ? '\\ufffd' : written,
-      )
-    : json;

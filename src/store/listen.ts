@@ -15,7 +15,8 @@ export type Listener = {
   close(): Promise<void>;
 };
 
-const longestWaitMs = 10_000;
+/** What was announced meanwhile holds as soon as this is back, so it does not wait long. */
+const longestWaitMs = 1_000;
 const askEveryMs = 5_000;
 
 export const listen = (store: Store, channels: readonly string[], onChange: (channel: string) => void): Listener => {

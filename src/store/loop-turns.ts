@@ -1,5 +1,6 @@
 /** Turns of the loop in Postgres: what makes it go on where it was. The shape is loop.ts's; this file maps it to rows. */
 import type { LoopState, LoopTurn, StageName } from '../loop/turn.ts';
+import { type Lead, lostLead } from './lead.ts';
 import { type Store, storeError } from './postgres.ts';
 
 type Row = {
@@ -30,12 +31,13 @@ export const listLoopTurns = async (store: Store, agent: string, limit = 50): Pr
   return rows.map(turnOf);
 };
 
-/** Writes the turn as it is now; the same turn again replaces it. */
-export const saveLoopTurn = async (store: Store, turn: LoopTurn): Promise<void> => {
+/** Writes the turn as it is now, if the lead still stands; the same turn again replaces it. */
+export const saveLoopTurn = async (store: Store, turn: LoopTurn, lead: Lead): Promise<void> => {
   const { agent, number, seed, done, state, startedAt, endedAt } = turn;
-  await store.pool
+  const { rowCount } = await store.pool
     .query(
-      `insert into pawl.loop_turns (${columns}) values ($1, $2, $3, $4, $5, $6, $7)
+      `with held as (select 1 from pawl.leaders where name = $8 and term = $9 for share)
+       insert into pawl.loop_turns (${columns}) select $1, $2, $3, $4, $5, $6, $7 from held
        on conflict (agent, number) do update
        set done = excluded.done, state = excluded.state, ended_at = excluded.ended_at`,
       [
@@ -46,9 +48,12 @@ export const saveLoopTurn = async (store: Store, turn: LoopTurn): Promise<void> 
         JSON.stringify(state),
         new Date(startedAt),
         endedAt === null ? null : new Date(endedAt),
+        lead.name,
+        lead.term,
       ],
     )
     .catch((error) => {
       throw storeError(error, `Saving turn ${number} of the loop`);
     });
+  if (rowCount === 0) throw lostLead(lead);
 };

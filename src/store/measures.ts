@@ -69,6 +69,9 @@ from pawl.turns x where x.release = $2 and x.status = 'ok' and ${inWindow}`;
 /** A trajectory's day is that of its first turn to arrive, at most a week after it started. */
 const weekBeyond = `between ($3::timestamptz at time zone 'UTC')::date and ($4::timestamptz at time zone 'UTC')::date + 7`;
 
+/** Not one who is pinned to a release: nobody drew what they get. */
+const isFree = `not exists (select from pawl.pins p where p.agent = $1 and p.kind = 'user' and p.value = t.user_id)`;
+
 /**
  * `limit` and `offset 0` keep the lookups what they are, index probes per trajectory, whatever the planner thinks. Task types
  * are the caller's words and may be any number: the largest slices are returned, after what is of all users.
@@ -83,7 +86,7 @@ with own as materialized (
     select x.task_type, x.personal from pawl.turns x where x.trajectory = t.id and x.agent = $1 and x.day ${weekBeyond}
     order by x.started_at limit 1
   ) first on true
-  where t.release = $2 and t.agent = $1 and t.origin = $5 and t.day ${weekBeyond}
+  where t.release = $2 and t.agent = $1 and t.origin = $5 and t.day ${weekBeyond} and ${isFree}
     and t.started_at >= $3::timestamptz and t.started_at < $4::timestamptz and mixed.one is null
 ), said as materialized (
   select o.unit, o.id, o.task_type, o.personal, s.kind, s.value, s.at, s.identity, s.user_id, s.key_id
@@ -146,6 +149,22 @@ export const readCalls = async (store: Store, window: Window): Promise<Calls> =>
 /** Of the calls that worked: how many, and how many took longer. */
 export const countSlow = async (store: Store, window: Window, limitMs: number) =>
   (await queried<{ readonly count: number; readonly of: number }>(store, window, slowQuery, limitMs))[0]!;
+
+/**
+ * Users who began a conversation in the window that was meant for the release, whoever answered: where the candidate failed and the
+ * baseline answered, the turn says so.
+ */
+const unitsQuery = `
+select count(distinct coalesce('u:' || t.user_id, 't:' || t.id)) as units
+from pawl.trajectories t, lateral (
+  select coalesce(x.assigned, x.release) as meant from pawl.turns x
+  where x.trajectory = t.id and x.agent = $1 and x.day ${weekBeyond} order by x.started_at limit 1
+) first
+where t.agent = $1 and t.origin = $5 and t.day ${weekBeyond} and ${isFree}
+  and t.started_at >= $3::timestamptz and t.started_at < $4::timestamptz and first.meant = $2`;
+
+export const countUnits = async (store: Store, window: Window): Promise<number> =>
+  (await queried<{ readonly units: number }>(store, window, unitsQuery))[0]!.units;
 
 /** `outcome`: name of the one that is looked at; null: none. */
 export async function readSaid(store: Store, window: Window, outcome: string | null): Promise<Said> {

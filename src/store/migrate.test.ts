@@ -1,13 +1,16 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import type { Turn } from '../collect/turn.ts';
 import { ConfigError } from '../errors.ts';
-import { entry } from './fixtures.ts';
+import { entry, noon, turn } from './fixtures.ts';
 import { scanning } from './limits.ts';
 import { migrate, planMigrations, readMigrations } from './migrate.ts';
-import { ensurePartitions } from './partitions.ts';
 import { openPool } from './pool.ts';
 import { connectStore, shownUrl } from './postgres.ts';
 import { writeEntries } from './record.ts';
 import { withStore } from './test-store.ts';
+import { readTrajectory } from './trajectories.ts';
+import { readTurn } from './turns.ts';
 
 const one = { name: '0001-one', sql: 'create table pawl.one (n integer)', checksum: 'a' };
 const two = { name: '0002-two', sql: 'create table pawl.two (n integer)', checksum: 'b' };
@@ -46,6 +49,10 @@ test('a migration that fails leaves nothing of itself and can be run again', asy
   expect(await migrate(store.pool, [one, two])).toEqual(['0002-two']);
 });
 
+const oldPartitions = `
+  create table pawl.turns_20260520 partition of pawl.turns for values from ('2026-05-20') to ('2026-05-21');
+  create table pawl.trajectories_20260520 partition of pawl.trajectories for values from ('2026-05-20') to ('2026-05-21')`;
+
 test('a database from before scopes, everybody’s consent and bounded times is brought along', async () => {
   const store = await withStore();
   await store.pool.query('drop schema pawl cascade');
@@ -53,8 +60,7 @@ test('a database from before scopes, everybody’s consent and bounded times is 
     store.pool,
     readMigrations().filter(({ name }) => name < '0008'),
   );
-  store.knownDays.clear();
-  await ensurePartitions(store, ['2026-05-20']);
+  await store.pool.query(oldPartitions);
   const turn = (trajectory: string, user: string | null, minute: number) =>
     `(gen_random_uuid(), '2026-05-20', 'desk', '${trajectory}', ${user === null ? 'null' : `'${user}'`}, '2026-05-20 12:0${minute}Z')`;
   await store.pool.query(
@@ -126,11 +132,16 @@ test('turns that were there before slices were told apart get theirs', async () 
     store.pool,
     all.filter(({ name }) => name < '0011'),
   );
-  const messages = [{ role: 'user', content: 'I am [email].' }];
-  await writeEntries(store, [
-    entry.turn({ redactions: { email: 1 }, request: { messages, metadata: { task_type: 'refund' } } }),
-    entry.turn({ request: { messages: 'no list', metadata: ['no object'] } }),
-  ]);
+  await store.pool.query(oldPartitions);
+  await store.pool.query(
+    `insert into pawl.turns (id, day, agent, trajectory, started_at, origin, endpoint, keys, latency_ms, upstream, release,
+       model, status, http_status, attempts, stream, choices, redactions, request)
+     select gen_random_uuid(), '2026-05-20', 'desk', 't', '2026-05-20', 'production', 'chat', '{}', 1, 'u', 'r', 'm', 'ok', 200, 1,
+       false, '[]', redactions, request
+     from (values
+       ('{"email": 1}'::jsonb, '{"messages": [{"role": "user", "content": "I am [email]."}], "metadata": {"task_type": "refund"}}'::jsonb),
+       ('{}', '{"messages": "no list", "metadata": ["no object"]}')) as x(redactions, request)`,
+  );
   await migrate(store.pool, all);
   const { rows } = await store.pool.query('select task_type, personal from pawl.turns order by personal desc');
   expect(rows).toEqual([
@@ -138,4 +149,33 @@ test('turns that were there before slices were told apart get theirs', async () 
     { task_type: null, personal: false },
   ]);
   expect(await writeEntries(store, [entry.turn({ trajectory: 'later' })])).toMatchObject({ inserted: 1 });
+});
+
+test('a database from before each message was stored once reads the same, and goes on', async () => {
+  const store = await withStore();
+  await store.pool.query('drop schema pawl cascade');
+  const all = readMigrations();
+  await migrate(
+    store.pool,
+    all.filter(({ name }) => name < '0015'),
+  );
+  const recorded = (file: string) => readFileSync(new URL(`./fixtures/${file}`, import.meta.url), 'utf8');
+  await store.pool.query(recorded('before-messages.sql'));
+  const slices = 'select id, task_type, personal from pawl.turns order by id';
+  const before = (await store.pool.query(slices)).rows;
+  await migrate(store.pool, all);
+  expect((await store.pool.query(slices)).rows).toEqual(before);
+  const now = new Date(noon + 2 * 86_400_000);
+  const read = JSON.parse(recorded('before-messages.json')) as Record<string, { turns: Turn[] }>;
+  for (const [id, expected] of Object.entries(read)) {
+    const found = (await readTrajectory(store, id, { now }))!;
+    expect({ turns: found.turns, signals: found.signals.length, keys: found.keys }).toEqual(expected);
+    for (const turn of expected.turns) expect(await readTurn(store, turn.id)).toEqual(turn);
+  }
+  // One conversation, half of it from before.
+  const next = turn({ trajectory: 'chat', startedAt: noon + 9000 });
+  expect(await writeEntries(store, [{ kind: 'turn', turn: next }])).toMatchObject({ inserted: 1 });
+  expect((await readTrajectory(store, 'chat', { now }))?.turns).toEqual([...read.chat!.turns, next]);
+  const little = (await readTrajectory(store, 'chat', { now, maxBytes: 1000 }))!;
+  expect(little.tooLarge).toEqual(read.chat!.turns.map(({ id }) => id));
 });

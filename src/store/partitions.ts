@@ -1,5 +1,5 @@
 /**
- * The days of `trajectories` and `turns`: one partition each, made ahead of time and whenever a turn needs one.
+ * The days of `trajectories`, `turns` and `messages`: one partition each, made ahead of time and whenever a turn needs one.
  * A partition is built as a table of its own and then attached, which never blocks readers or writers; dropping detaches
  * it first, concurrently, for the same reason. There is no default partition: it would have to be scanned by every attach.
  */
@@ -8,7 +8,8 @@ import type { Store } from './postgres.ts';
 import { storeError } from './postgres.ts';
 import type { Day } from './tables.ts';
 
-const parents = ['trajectories', 'turns'] as const;
+const parents = ['messages', 'trajectories', 'turns'] as const;
+const ofParents = `i.inhparent in (${parents.map((parent) => `'pawl.${parent}'::regclass`).join(', ')})`;
 const lock = 0x70617765; // beside the one of migrate.ts
 const dropLock = 0x70617766;
 const dayMs = 86_400_000;
@@ -35,7 +36,7 @@ export const ensurePartitions = async (store: Store, days: Iterable<Day>): Promi
     await client.query(`begin; select pg_advisory_xact_lock(${lock})`);
     const there = await client.query<{ name: string }>(
       `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
-       where i.inhparent in ('pawl.trajectories'::regclass, 'pawl.turns'::regclass)`,
+       where ${ofParents}`,
     );
     const names = new Set(there.rows.map(({ name }) => name));
     for (const day of wanted)
@@ -70,7 +71,7 @@ export const partitionDays = async (store: Store): Promise<Day[]> => {
 };
 
 /**
- * Retention: forgets every day before `day`, and the siblings, signals and business keys of that time. Returns the days dropped.
+ * Retention: forgets every day before `day`, and the siblings, signals, business keys and scores of that time. Returns the days dropped.
  * Interrupted at any point it can be run again: a partition half detached is finished first.
  */
 export const dropPartitionsBefore = async (store: Store, day: Day): Promise<Day[]> => {
@@ -87,7 +88,7 @@ export const dropPartitionsBefore = async (store: Store, day: Day): Promise<Day[
     const found = await client.query<{ parent: string; name: string; pending: boolean }>(
       `select p.relname as parent, c.relname as name, i.inhdetachpending as pending
        from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent
-       where i.inhparent in ('pawl.trajectories'::regclass, 'pawl.turns'::regclass)
+       where ${ofParents}
          and right(c.relname, 8) < $1 order by right(c.relname, 8), 1`,
       [day.replaceAll('-', '')],
     );
@@ -101,7 +102,8 @@ export const dropPartitionsBefore = async (store: Store, day: Day): Promise<Day[
       await client.query(`drop table pawl.${name}`);
       dropped.add(of);
     }
-    await client.query('delete from pawl.siblings where day < $1', [day]);
+    for (const table of ['siblings', 'scores', 'verdicts', 'erased'])
+      await client.query(`delete from pawl.${table} where day < $1`, [day]);
     await client.query('delete from pawl.signals where received_at < $1', [`${day}T00:00:00Z`]);
     await client.query('delete from pawl.trajectory_keys where at < $1', [`${day}T00:00:00Z`]);
     await client.query('select pg_advisory_unlock($1)', [dropLock]);

@@ -47,6 +47,15 @@ test('a statement that takes too long is ended by the server, and another store 
   await slow.execute(store.within({ ...brief, statementMs: 60_000 }).db);
 });
 
+test('closes although somebody never gives a connection back', async () => {
+  const direct = await withStore();
+  const store = await connectStore(direct.url, { poolSize: 2 });
+  const client = await store.pool.connect();
+  const broken = new Promise((resolve) => client.once('end', resolve));
+  await store.close();
+  await broken;
+});
+
 test('a writer that fell silent in the middle does not keep its locks', async () => {
   const { store, proxy, direct } = await proxied();
   const client = await store.pool.connect();

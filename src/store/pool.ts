@@ -3,6 +3,7 @@
  * what it still owes would be taken for the answer to the next query. Whatever silenced one connection silenced its
  * neighbours, so those that lie idle are closed with it.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { givenUpAfter, type Limits, sessionSettings } from './limits.ts';
 
@@ -38,7 +39,7 @@ export const connectionSettings = (url: string, limits: Limits) =>
 
 export type Pool = {
   readonly pool: pg.Pool;
-  /** Waits for queries under way, but not for long. */
+  /** Waits for queries under way, and for connections that somebody has taken, but not for long. */
   close(): Promise<void>;
   /** Cuts every connection; queries under way fail. The pool goes on with new ones. */
   cutAll(): void;
@@ -100,7 +101,10 @@ export const openPool = (url: string, size: number, limits: Limits): Pool => {
   const end = async () => {
     const gone = pool.end();
     const limit = setTimeout(cutAll, goodbyeMs);
-    await gone;
+    // Whoever took a connection and waits for something else never gives it back; the pool would wait for that.
+    const enough = new AbortController();
+    await Promise.race([gone, sleep(2 * goodbyeMs, undefined, { signal: enough.signal }).catch(() => {})]);
+    enough.abort();
     clearTimeout(limit);
     // The pool does not wait for its idle connections to be closed, and a silent one would keep the process.
     setTimeout(cutAll, goodbyeMs).unref();

@@ -5,6 +5,7 @@ import { entry, noon, turn, uuidAt } from './fixtures.ts';
 import type { Store } from './postgres.ts';
 import { writeEntries } from './record.ts';
 import { withStore } from './test-store.ts';
+import { readTurn } from './turns.ts';
 
 const trajectories = async (store: Store) =>
   (await store.pool.query('select * from pawl.trajectories order by day, agent, id')).rows;
@@ -321,8 +322,10 @@ describe('entries the database will not take', () => {
     const store = await withStore();
     const content = 'a\u0000b \ud83d c \\u0000 😀 \udc00';
     const shown = 'a\ufffdb \ufffd c \\u0000 😀 \ufffd';
+    const odd = uuidAt(noon);
     const written = await writeEntries(store, [
       entry.turn({
+        id: odd,
         request: { messages: [{ role: 'user', content }], [content]: 1 },
         error: content,
         user: 'a\u0000b',
@@ -330,11 +333,10 @@ describe('entries the database will not take', () => {
       entry.signal({ comment: content }),
     ]);
     expect(written).toEqual({ inserted: 2, duplicates: 0, refused: [] });
-    const [row] = (await store.pool.query('select request, error, user_id from pawl.turns')).rows;
-    expect(row).toEqual({
+    expect(await readTurn(store, odd)).toMatchObject({
       request: { messages: [{ role: 'user', content: shown }], [shown]: 1 },
       error: shown,
-      user_id: 'a\ufffdb',
+      user: 'a\ufffdb',
     });
   });
 

@@ -7,18 +7,19 @@
  * nothing. Writers of the same agent take turns (an advisory lock per agent, always in ascending order, so none can deadlock);
  * that is also what keeps two writers from starting one trajectory on two days.
  */
-import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { Attachment, JournalEntry } from '../collect/signal.ts';
+import { withoutErased } from './erased.ts';
 import { type Line, lineOf } from './line.ts';
+import { writeMessages } from './messages.ts';
 import { addDays, dayOf, ensurePartitions } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
+import { revokedBefore } from './revoked.ts';
 import type { Day } from './tables.ts';
-import { clockErrorMs, earliestTime, latestTime } from './times.ts';
+import { clockErrorMs, earliestTime, joinWindowDays, latestTime } from './times.ts';
+import { arrived, arriving, turnNames } from './turn-columns.ts';
 import { dayOfUuid } from './turns.ts';
-
-/** A turn joins a trajectory of the same id that began at most this many days before or after it. */
-export const joinWindowDays = 7;
+import { writerLock, writerLocksOf } from './writer-lock.ts';
 
 export type Refused<L extends Line> = { readonly line: L; readonly error: string };
 export type Written<R> = { readonly inserted: number; readonly duplicates: number; readonly refused: R[] };
@@ -26,47 +27,25 @@ export type Written<R> = { readonly inserted: number; readonly duplicates: numbe
 /** A statement carries less than this many bytes; a batch with larger bodies uses several statements. */
 const chunkLimit = 32 * 1024 * 1024;
 
-const namesOf = (columns: string): string =>
-  columns
-    .split(',')
-    .map((column) => column.trim().split(' ')[0])
-    .join(', ');
-
-/** As in a line's JSON; the documents come beside it. */
-const turnColumns = `id uuid, trajectory text, agent text, "user" text, origin text, keys text[], endpoint text,
-  "startedAt" double precision, "firstTokenMs" double precision, "latencyMs" double precision, upstream text, release text,
-  model text, status text, "httpStatus" integer, error text, attempts integer, stream boolean,
-  "promptTokenIds" integer[], "promptTokens" bigint, "completionTokens" bigint, "reasoningTokens" bigint, usage jsonb,
-  "threadKey" text, redactions jsonb, "tokenIds" integer[], logprobs real[], "tokenCounts" integer[], assigned text`;
-
 /**
- * $1 the turns, $2 and $3 the days between which their trajectories may already have begun, $4 and $5 the turns' requests
- * and choices. The consent of a trajectory is the worst of its turns': withdrawn, else unknown, else given, which is the order
- * of the alphabet. A turn without a user is unknown, and one that comes late changes the stamp.
+ * $1 the turns, $2 and $3 the days between which their trajectories may already have begun. The consent of a trajectory is the
+ * worst of its turns': withdrawn, else unknown, else given, which is the order of the alphabet. A turn without a user is unknown,
+ * and one that comes late changes the stamp. $4 are turns whose key had been revoked: who sent them cannot say whose they are, so
+ * they count as withdrawn, whoever they name.
  * The lateral subquery asks the newest day first and stops at the first hit: index probes, whatever the planner thinks
- * of the row counts. Times are cut to the millisecond, so that a page's cursor is exact. `errors` are calls that went
- * wrong; a caller who left is not an error.
+ * of the row counts. `errors` are calls that went wrong; a caller who left is not an error.
  */
 const insertTurns = `
-with arrived as materialized (
-  select x.*, m.at, (m.at at time zone 'UTC')::date as day
-  from rows from (json_to_recordset($1::json) as (${turnColumns}), unnest($4::jsonb[]), unnest($5::jsonb[]))
-      as x(${namesOf(turnColumns)}, request, choices),
-    lateral (select to_timestamp(floor(x."startedAt") / 1000) as at) m
-), added as (
-  insert into pawl.turns (id, day, agent, trajectory, user_id, origin, endpoint, keys, started_at, first_token_ms, latency_ms,
-    upstream, release, model, status, http_status, error, attempts, stream, prompt_tokens, completion_tokens, reasoning_tokens,
-    thread_key, request, choices, usage, redactions, prompt_token_ids, token_ids, logprobs, token_counts, assigned)
-  select id, day, agent, trajectory, "user", origin, endpoint, keys, at, "firstTokenMs", "latencyMs",
-    upstream, release, model, status, "httpStatus", error, attempts, stream, "promptTokens", "completionTokens", "reasoningTokens",
-    "threadKey", request, choices, usage, redactions, "promptTokenIds", "tokenIds", logprobs, "tokenCounts", assigned
-  from arrived
+with added as (
+  insert into pawl.turns (day, ${turnNames})
+  select (to_timestamp(floor("startedAt") / 1000) at time zone 'UTC')::date, ${arrived}
+  from json_to_recordset($1::json) as x(${arriving})
   on conflict (id, day) do nothing
   returning id, day, agent, trajectory, user_id, origin, keys, started_at, latency_ms, release, status, prompt_tokens, completion_tokens
 ), sums as materialized (
   select a.agent, trajectory as id, min(day) as day,
     (array_agg(a.user_id order by started_at, id) filter (where a.user_id is not null))[1] as user_id,
-    max(case when c.withdrawn_at <= started_at then 'withdrawn' when c.given_at <= started_at then 'given' else 'unknown' end) as consent,
+    max(case when c.withdrawn_at <= started_at or a.id = any($4::uuid[]) then 'withdrawn' when c.given_at <= started_at then 'given' else 'unknown' end) as consent,
     coalesce(min(origin) filter (where origin <> 'production'), 'production') as origin,
     min(started_at) as started_at, max(started_at + latency_ms * interval '1 millisecond') as ended_at,
     count(*)::integer as turns, count(*) filter (where status in ('error', 'truncated'))::integer as errors,
@@ -170,31 +149,24 @@ select count(*)::integer as inserted from added`;
 const isFarFrom = (first: Line, next: Line): boolean =>
   first.kind === 'turn' && dayOf(next.at) > addDays(dayOf(first.at), joinWindowDays);
 
-const bytesOf = ({ json, request, choices }: Line): number => json.length + request.length + choices.length;
-
 /** One statement's worth each: not too long, and no turns so far apart that one id could mean two trajectories. */
 function* chunksOf(lines: readonly Line[]): Generator<Line[]> {
   let chunk: Line[] = [];
   let size = 0;
   for (const line of lines) {
-    if (size > 0 && (size + bytesOf(line) > chunkLimit || isFarFrom(chunk[0]!, line))) {
+    if (size > 0 && (size + line.json.length > chunkLimit || isFarFrom(chunk[0]!, line))) {
       yield chunk;
       chunk = [];
       size = 0;
     }
     chunk.push(line);
-    size += bytesOf(line);
+    size += line.json.length;
   }
   if (chunk.length > 0) yield chunk;
 }
 
 const ofKind = <L extends Line>(lines: readonly L[], kind: Line['kind']): L[] =>
   lines.filter((line) => line.kind === kind);
-
-const lockNumbers = (lines: readonly Line[]): number[] =>
-  [...new Set(lines.map(({ agent }) => agent))]
-    .map((agent) => createHash('sha256').update(String(agent)).digest().readInt32BE())
-    .sort((a, b) => a - b);
 
 const comma = Buffer.from(',');
 /** The binary form of json is its text. */
@@ -205,25 +177,6 @@ const jsonArray = (lines: readonly Line[]): Buffer =>
     Buffer.from(']'),
   ]);
 
-const jsonbType = 3802;
-/** The binary form of jsonb[]: one dimension from 1, then each length, the version 1, the text. */
-const jsonbArray = (documents: readonly Buffer[]): Buffer => {
-  const parts: Buffer[] = [int32s(1, 0, jsonbType, documents.length, 1)];
-  for (const json of documents) {
-    const head = Buffer.allocUnsafe(5);
-    head.writeInt32BE(json.length + 1);
-    head[4] = 1;
-    parts.push(head, json);
-  }
-  return Buffer.concat(parts);
-};
-
-const int32s = (...values: number[]): Buffer => {
-  const bytes = Buffer.allocUnsafe(4 * values.length);
-  for (const [i, value] of values.entries()) bytes.writeInt32BE(value, 4 * i);
-  return bytes;
-};
-
 const minDay = (days: readonly Day[]): Day => [...days].sort()[0]!;
 const maxDay = (days: readonly Day[]): Day => [...days].sort().at(-1)!;
 
@@ -231,19 +184,31 @@ const maxDay = (days: readonly Day[]): Day => [...days].sort().at(-1)!;
 const dayOfAttachment = ({ at, json }: Line): Day =>
   dayOfUuid((JSON.parse(json.toString()) as Attachment).turn ?? '') ?? dayOf(at);
 
-const writeBatch = async (client: pg.PoolClient, lines: readonly Line[]): Promise<number> => {
+/** Of a turn. */
+const idOf = ({ json }: Line): string => (JSON.parse(json.toString()) as { id: string }).id;
+
+const writeBatch = async (
+  client: pg.PoolClient,
+  given: readonly Line[],
+  revoked: Pick<ReadonlyMap<Line, string>, 'has'>,
+): Promise<number> => {
   let inserted = 0;
-  const add = async (statement: string, chunk: readonly Line[], ...values: (Day | Buffer)[]) => {
+  const add = async (statement: string, chunk: readonly Line[], ...values: (Day | string[])[]) => {
     const result = await client.query<{ inserted: number }>(statement, [jsonArray(chunk), ...values]);
     inserted += result.rows[0]?.inserted ?? 0;
   };
   // The lock comes in a statement of its own: the next one must see what the previous holder committed.
-  const locks = lockNumbers(lines).map((number) => `select pg_advisory_xact_lock(${0x70617772}, ${number});`);
+  const locks = writerLocksOf(given.map(({ agent }) => agent)).map(
+    (number) => `select pg_advisory_xact_lock(${writerLock}, ${number});`,
+  );
   await client.query(`begin; ${locks.join(' ')}`);
+  // Those of erased turns too: turns that come later refer to them. What nobody refers to is swept.
+  await writeMessages(client, ofKind(given, 'turn'));
+  const lines = await withoutErased(client, given);
   for (const chunk of chunksOf(ofKind(lines, 'turn').sort((a, b) => a.at - b.at))) {
     const days = [dayOf(chunk[0]!.at), dayOf(chunk.at(-1)!.at)];
-    const documents = [jsonbArray(chunk.map((line) => line.request)), jsonbArray(chunk.map((line) => line.choices))];
-    await add(insertTurns, chunk, addDays(days[0]!, -joinWindowDays), addDays(days[1]!, joinWindowDays), ...documents);
+    const [from, to] = [addDays(days[0]!, -joinWindowDays), addDays(days[1]!, joinWindowDays)];
+    await add(insertTurns, chunk, from, to, chunk.filter((line) => revoked.has(line)).map(idOf));
   }
   for (const chunk of chunksOf(ofKind(lines, 'sibling'))) await add(insertSiblings, chunk);
   for (const chunk of chunksOf(ofKind(lines, 'signal'))) await add(insertSignals, chunk);
@@ -264,10 +229,26 @@ const isDataError = (error: unknown): boolean => {
 const isMissingPartition = (error: unknown): boolean =>
   (error as { code?: string }).code === '23514' && /no partition of relation/.test((error as Error).message);
 
+/** Turns that come later refer to what a refused one carried. */
+const keepMessages = async (store: Store, line: Line): Promise<void> => {
+  if (line.messages.length === 0) return;
+  const client = await store.pool.connect().catch((error) => {
+    throw storeError(error, 'Connecting to the database');
+  });
+  try {
+    await writeMessages(client, [line]);
+  } catch (error) {
+    if (!isDataError(error)) throw storeError(error, 'Writing the messages of a turn that was refused');
+  } finally {
+    client.release();
+  }
+};
+
 const attempt = async <L extends Line>(
   store: Store,
   lines: readonly L[],
   refused: Refused<L>[],
+  revoked: ReadonlyMap<Line, string>,
   again: boolean,
 ): Promise<number> => {
   if (lines.length === 0) return 0;
@@ -280,7 +261,7 @@ const attempt = async <L extends Line>(
   });
   let failure: unknown;
   try {
-    const inserted = await writeBatch(client, lines);
+    const inserted = await writeBatch(client, lines, revoked);
     client.release();
     return inserted;
   } catch (error) {
@@ -294,16 +275,17 @@ const attempt = async <L extends Line>(
   if (isMissingPartition(failure) && again) {
     // Retention dropped the day since we made it.
     store.knownDays.clear();
-    return attempt(store, lines, refused, false);
+    return attempt(store, lines, refused, revoked, false);
   }
   if (!isDataError(failure)) throw storeError(failure, `Writing ${lines.length} entries`);
   if (lines.length === 1) {
     refused.push({ line: lines[0]!, error: (failure as Error).message });
+    await keepMessages(store, lines[0]!);
     return 0;
   }
   const middle = lines.length >> 1;
-  const first = await attempt(store, lines.slice(0, middle), refused, true);
-  return first + (await attempt(store, lines.slice(middle), refused, true));
+  const first = await attempt(store, lines.slice(0, middle), refused, revoked, true);
+  return first + (await attempt(store, lines.slice(middle), refused, revoked, true));
 };
 
 /**
@@ -319,7 +301,14 @@ export const writeLines = async <L extends Line>(store: Store, lines: readonly L
     if (!hasDay) refused.push({ line, error: `A ${kind}'s time is between 2000 and 2100 in milliseconds, not ${at}.` });
     return hasDay;
   });
-  const inserted = await attempt(store, timely, refused, true);
+  const revoked = await revokedBefore(store, timely);
+  // A turn is kept, for whoever looks into it; evidence of somebody who had no say would change what others' turns teach.
+  const heard = timely.filter((line) => {
+    const reason = line.kind === 'turn' ? undefined : revoked.get(line);
+    if (reason !== undefined) refused.push({ line, error: reason });
+    return reason === undefined;
+  });
+  const inserted = await attempt(store, heard, refused, revoked, true);
   return { inserted, duplicates: lines.length - inserted - refused.length, refused };
 };
 

@@ -4,27 +4,41 @@ import type { Release } from '../deploy/release.ts';
 import { ConflictError } from '../errors.ts';
 import { type Store, storeError } from './postgres.ts';
 
+/** Who pulled an agent's kill switch, why and when (ms since epoch). */
+export type Killed = { readonly by: string; readonly reason: string; readonly at: number };
+
 export type ReleaseTables = {
-  releases: Omit<Release, 'sampling' | 'createdAt'> & {
-    prompt: ColumnType<null, never, never>; // of the first schema; nothing ever set it
+  releases: Omit<Release, 'sampling' | 'prompt' | 'createdAt'> & {
+    prompt: ColumnType<Release['prompt'], string | null, string | null>;
     sampling: ColumnType<Release['sampling'], string, string>;
     created_at: Date;
   };
-  routes: { agent: string; release: string; aliases: string[]; changed_at: Date };
+  routes: {
+    agent: string;
+    release: string;
+    aliases: string[];
+    killed: ColumnType<Killed | null, string | null, string | null>;
+    changed_at: Date;
+  };
 };
 
-export const releaseOf = ({ created_at, prompt: _, ...row }: Selectable<ReleaseTables['releases']>): Release => ({
+export const releaseOf = ({ created_at, ...row }: Selectable<ReleaseTables['releases']>): Release => ({
   ...row,
   createdAt: created_at.getTime(),
 });
 
 /** Whether it is new. Saving the same release again changes nothing. */
 export const insertRelease = async (db: Store['db'], release: Release): Promise<boolean> => {
-  const { createdAt, sampling, ...fields } = release;
+  const { createdAt, sampling, prompt, ...fields } = release;
   const inserted = await db
     .withTables<ReleaseTables>()
     .insertInto('releases')
-    .values({ ...fields, sampling: JSON.stringify(sampling), created_at: new Date(createdAt) })
+    .values({
+      ...fields,
+      sampling: JSON.stringify(sampling),
+      prompt: prompt === null ? null : JSON.stringify(prompt),
+      created_at: new Date(createdAt),
+    })
     .onConflict((conflict) => conflict.column('id').doNothing())
     .returning('id')
     .executeTakeFirst()
@@ -105,7 +119,7 @@ export const setRoute = async (
   await db
     .withTables<ReleaseTables>()
     .insertInto('routes')
-    .values({ agent: route.agent, aliases: [], ...changed })
+    .values({ agent: route.agent, aliases: [], killed: null, ...changed })
     .onConflict((conflict) => conflict.column('agent').doUpdateSet(changed))
     .execute()
     .catch((error) => {
@@ -125,6 +139,31 @@ export const routedAliases = async (store: Pick<Store, 'db'>, agent: string): Pr
       throw storeError(error, `Reading the route of agent ${agent}`);
     });
   return row?.aliases ?? [];
+};
+
+export const setKilled = async (db: Store['db'], agent: string, killed: Killed | null): Promise<void> => {
+  await db
+    .withTables<ReleaseTables>()
+    .updateTable('routes')
+    .set({ killed: killed === null ? null : JSON.stringify(killed) })
+    .where('agent', '=', agent)
+    .execute()
+    .catch((error) => {
+      throw storeError(error, `Setting the kill switch of agent ${agent}`);
+    });
+};
+
+export const readKilled = async (store: Pick<Store, 'db'>, agent: string): Promise<Killed | null> => {
+  const row = await store.db
+    .withTables<ReleaseTables>()
+    .selectFrom('routes')
+    .select('killed')
+    .where('agent', '=', agent)
+    .executeTakeFirst()
+    .catch((error) => {
+      throw storeError(error, `Reading the kill switch of agent ${agent}`);
+    });
+  return row?.killed ?? null;
 };
 
 /** The release that answers the agent's traffic where no rollout says otherwise. */

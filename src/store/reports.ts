@@ -3,6 +3,7 @@ import type { ColumnType } from 'kysely';
 import type { Report } from '../evaluate/report.ts';
 import type { Verdict } from '../evaluate/verdict.ts';
 import { type Store, storeError } from './postgres.ts';
+import { storable } from './storable.ts';
 
 type ReportTables = {
   reports: {
@@ -30,7 +31,7 @@ export const saveReport = async (store: Store, report: Report): Promise<void> =>
       candidate: report.candidate,
       suite: report.suite.name,
       verdict: report.verdict,
-      body: JSON.stringify(report),
+      body: storable(report), // models write what no database holds
       created_at: new Date(report.createdAt),
     })
     .onConflict((conflict) =>

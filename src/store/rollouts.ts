@@ -10,6 +10,8 @@ type RolloutTables = {
   rollouts: Pick<Rollout, 'id' | 'agent' | 'baseline' | 'candidate' | 'report' | 'phase' | 'step' | 'version'> & {
     settings: ColumnType<Rollout['settings'], string, string>;
     reasons: ColumnType<string[], string, string>;
+    steps_at: ColumnType<number[], string, string>;
+    looks: ColumnType<Rollout['looks'], string, string>;
     created_at: Date;
     started_at: Date | null;
     step_since: Date | null;
@@ -20,14 +22,15 @@ type RolloutTables = {
 /** Gateways listen to it; triggers announce every change of a route or a rollout. */
 export const routesChannel = 'pawl_routes';
 
-const open = ['waiting', 'canary', 'paused'] as const;
+const open = ['waiting', 'shadow', 'canary', 'paused'] as const;
 const date = (at: number | null) => (at === null ? null : new Date(at));
 const tables = (db: Store['db']) => db.withTables<RolloutTables & ReleaseTables>();
 
 const rolloutOf = (row: Selectable<RolloutTables['rollouts']>): Rollout => {
-  const { created_at, started_at, step_since, ended_at, ...rest } = row;
+  const { created_at, started_at, step_since, ended_at, steps_at, ...rest } = row;
   return {
     ...rest,
+    stepsAt: steps_at,
     createdAt: created_at.getTime(),
     startedAt: started_at?.getTime() ?? null,
     stepSince: step_since?.getTime() ?? null,
@@ -36,11 +39,13 @@ const rolloutOf = (row: Selectable<RolloutTables['rollouts']>): Rollout => {
 };
 
 const rowOf = (rollout: Rollout) => {
-  const { createdAt, startedAt, stepSince, endedAt, settings, reasons, ...rest } = rollout;
+  const { createdAt, startedAt, stepSince, endedAt, settings, reasons, stepsAt, looks, ...rest } = rollout;
   return {
     ...rest,
     settings: JSON.stringify(settings),
     reasons: JSON.stringify(reasons),
+    steps_at: JSON.stringify(stepsAt),
+    looks: JSON.stringify(looks),
     created_at: new Date(createdAt),
     started_at: date(startedAt),
     step_since: date(stepSince),
@@ -100,12 +105,14 @@ export const listRollouts = async (
     /** Id of a release. */
     readonly candidate?: string;
     readonly open?: boolean;
+    readonly phase?: Rollout['phase'];
     readonly limit?: number;
   } = {},
 ): Promise<Rollout[]> => {
   let query = tables(store.db).selectFrom('rollouts').selectAll();
   if (filter.agent !== undefined) query = query.where('agent', '=', filter.agent);
   if (filter.candidate !== undefined) query = query.where('candidate', '=', filter.candidate);
+  if (filter.phase !== undefined) query = query.where('phase', '=', filter.phase);
   if (filter.open === true) query = query.where('phase', 'in', open);
   const rows = await query
     .orderBy('created_at', 'desc')
@@ -122,6 +129,8 @@ export type StoredRoute = {
   readonly agent: string;
   readonly aliases: readonly string[];
   readonly release: Release;
+  /** Who gets one release whatever is rolled out; nobody while the kill switch is pulled. */
+  readonly pins: readonly { readonly kind: 'key' | 'user'; readonly value: string; readonly release: Release }[];
   /** The agent's open rollout with its two releases. */
   readonly open: { readonly rollout: Rollout; readonly candidate: Release } | null;
 };
@@ -132,23 +141,27 @@ export const readRoutes = async (store: Store): Promise<StoredRoute[]> => {
     agent: string;
     aliases: string[];
     release: unknown;
+    pins: { kind: 'key' | 'user'; value: string; release: unknown }[];
     rollout: unknown;
     candidate: unknown;
   };
   const { rows } = await sql<Row>`
-    select t.agent, t.aliases, to_jsonb(r) as release, to_jsonb(o) as rollout, to_jsonb(c) as candidate
+    select t.agent, t.aliases, to_jsonb(r) as release, case when t.killed is not null then '[]'::jsonb else coalesce((
+      select jsonb_agg(jsonb_build_object('kind', p.kind, 'value', p.value, 'release', to_jsonb(l)))
+      from pawl.pins p join pawl.releases l on l.id = p.release where p.agent = t.agent), '[]') end as pins, to_jsonb(o) as rollout, to_jsonb(c) as candidate
     from pawl.routes t
     join pawl.releases r on r.id = t.release
-    left join pawl.rollouts o on o.agent = t.agent and o.phase in ('waiting', 'canary', 'paused')
+    left join pawl.rollouts o on o.agent = t.agent and o.phase in ('waiting', 'shadow', 'canary', 'paused')
     left join pawl.releases c on c.id = o.candidate`
     .execute(store.db)
     .catch((error) => {
       throw storeError(error, 'Loading routes');
     });
-  return rows.map(({ agent, aliases, release, rollout, candidate }) => ({
+  return rows.map(({ agent, aliases, release, pins, rollout, candidate }) => ({
     agent,
     aliases,
     release: releaseFrom(release),
+    pins: pins.map((pin) => ({ ...pin, release: releaseFrom(pin.release) })),
     open: rollout === null ? null : { rollout: rolloutFrom(rollout), candidate: releaseFrom(candidate) },
   }));
 };

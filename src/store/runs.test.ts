@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
+import { curve } from '../train/fixtures/curve.ts';
 import { TabularEngine } from '../train/fixtures/tabular-engine.ts';
 import { toy, toyStages } from '../train/fixtures/toy.ts';
 import type { StepMetrics } from '../train/metrics.ts';
@@ -31,9 +32,6 @@ async function saveBase() {
   engine.create('m');
   await engine.save('m', join(folder, 'base'));
 }
-
-const curve = (metrics: readonly StepMetrics[]) =>
-  metrics.map(({ values: { seconds, tokens_per_second, ...values }, ...rest }) => ({ ...rest, values }));
 
 describe('runs in Postgres', () => {
   it('keep records, steps and checkpoints as they were given', async () => {

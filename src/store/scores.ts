@@ -1,8 +1,8 @@
 /** Scores and reward specs in Postgres. The record is score/score.ts's; this file maps it to rows and back. */
 import { type ColumnType, type Selectable, sql } from 'kysely';
 import type { PartScore, Score, TurnScore } from '../score/score.ts';
-import { storableJson } from './line.ts';
 import { type Store, storeError } from './postgres.ts';
+import { storableJson } from './storable.ts';
 import type { Day } from './tables.ts';
 import { type Placed, placedKey } from './window.ts';
 

@@ -66,11 +66,21 @@ describe('user ids that an earlier Pawl stored as they came', () => {
   const fill = async (store: Store) => {
     for (const user of plain) {
       await writeEntries(store, [
-        entry.turn({ trajectory: `of ${user}`, user, request: { user, safety_identifier: user, messages: [] } }),
-        entry.turn({ trajectory: `numbered ${user}`, user: null, request: { user: 7 } }),
+        entry.turn({ trajectory: `of ${user}`, user }),
+        entry.turn({ trajectory: `numbered ${user}`, user: null }),
         entry.signal({ identity: JSON.stringify(['feedback', user]), user }),
       ]);
       await giveConsent(store, 'desk', user, new Date(noon));
+      // That Pawl kept requests in a column.
+      const requests = {
+        [`of ${user}`]: { user, safety_identifier: user, metadata: { user_id: user } },
+        [`numbered ${user}`]: { user: 7 },
+      };
+      for (const [trajectory, request] of Object.entries(requests))
+        await store.pool.query('update pawl.turns set frame = null, request = $2 where trajectory = $1', [
+          trajectory,
+          JSON.stringify(request),
+        ]);
     }
   };
   const dump = async (store: Store) => {
@@ -87,7 +97,9 @@ describe('user ids that an earlier Pawl stored as they came', () => {
     const withNobody = [null, ...hashes];
     expect(await dump(store)).toEqual([withNobody, withNobody, hashes, hashes]);
     const requests = await store.pool.query('select request from pawl.turns where user_id = $1', [hashes[0]]);
-    expect(requests.rows).toEqual([{ request: { user: hashes[0], safety_identifier: hashes[0], messages: [] } }]);
+    expect(requests.rows).toEqual([
+      { request: { user: hashes[0], safety_identifier: hashes[0], metadata: { user_id: hashes[0] } } },
+    ]);
     const numbered = await store.pool.query(`select distinct request from pawl.turns where user_id is null`);
     expect(numbered.rows).toEqual([{ request: { user: 7 } }]);
     const identities = await store.pool.query('select identity from pawl.signals');

@@ -89,10 +89,11 @@ function hmacKeys(secret: string): readonly [inner: Buffer, outer: Buffer] {
 /** $1 and $2 are HMAC's keys. An id that has the form of a hash is one. */
 const isPlain = (id: string): string => `${id} !~ '^u_[A-Za-z0-9_-]{27}$'`;
 const hashed = (id: string): string => `pawl.hashed_id(${id}, $1, $2)`;
+/** `path` as PostgreSQL writes one: a name, or names with commas between. */
 const hashField = (
-  name: string,
-): string => `update pawl.turns set request = jsonb_set(request, '{${name}}', to_jsonb(${hashed(`request->>'${name}'`)}))
-  where jsonb_typeof(request->'${name}') = 'string' and ${isPlain(`request->>'${name}'`)}`;
+  path: string,
+): string => `update pawl.turns set request = jsonb_set(request, '{${path}}', to_jsonb(${hashed(`request#>>'{${path}}'`)}))
+  where jsonb_typeof(request#>'{${path}}') = 'string' and ${isPlain(`request#>>'{${path}}'`)}`;
 
 /**
  * Where one person is there twice, as typed and as a hash (a recognizer came in between), what was said later stands; the rules
@@ -102,6 +103,7 @@ const hashing = [
   `update pawl.turns set user_id = ${hashed('user_id')} where ${isPlain('user_id')}`,
   hashField('user'),
   hashField('safety_identifier'),
+  hashField('metadata,user_id'),
   `update pawl.trajectories set user_id = ${hashed('user_id')} where ${isPlain('user_id')}`,
   `delete from pawl.signals s using pawl.signals other
    where ${isPlain('s.identity')} and other.agent = s.agent and other.identity = ${hashed('s.identity')}`,

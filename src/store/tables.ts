@@ -1,9 +1,11 @@
 /** The tables as Kysely sees them; migrations/*.sql is where they are made. Everything lives in the schema `pawl`. */
 import type { ColumnType, Generated } from 'kysely';
 import type { Sibling } from '../collect/sibling.ts';
+import type { SignalKind } from '../collect/signal.ts';
 import type { Consent, Origin } from '../collect/trajectory.ts';
-import type { Choice, Endpoint, TurnStatus } from '../collect/turn.ts';
+import type { Choice } from '../collect/turn.ts';
 import type { Scope } from './keys.ts';
+import type { TurnColumnTypes } from './turn-columns.ts';
 
 /** `YYYY-MM-DD`, always UTC. */
 export type Day = string;
@@ -18,6 +20,8 @@ export type KeysTable = {
   origin: Generated<Origin>;
   scopes: Scope[];
   rate_limit: number | null;
+  region: string | null;
+  tenant: string | null;
   created_at: Generated<Date>;
   revoked_at: Date | null;
   last_used_at: Date | null;
@@ -48,40 +52,11 @@ export type TrajectoriesTable = {
   release_at: Date;
 };
 
-export type TurnsTable = {
-  id: string;
+export type TurnsTable = TurnColumnTypes & {
   day: Day;
-  agent: string;
-  trajectory: string;
-  user_id: string | null;
-  origin: Origin;
-  endpoint: Endpoint;
-  keys: string[];
-  started_at: Date;
-  first_token_ms: number | null;
-  latency_ms: number;
-  upstream: string;
-  release: string;
-  model: string;
-  status: TurnStatus;
-  http_status: number;
-  error: string | null;
-  attempts: number;
-  stream: boolean;
-  prompt_tokens: number | null;
-  completion_tokens: number | null;
-  reasoning_tokens: number | null;
-  thread_key: string | null;
-  request: Json<Record<string, unknown>>;
-  choices: Json<Choice[]>;
-  usage: Json<Record<string, unknown>> | null;
-  redactions: Json<Record<string, number>>;
-  prompt_token_ids: number[] | null;
-  token_ids: number[] | null;
-  logprobs: (number | null)[] | null;
-  /** For each choice how many token ids and how many logprobs are its own: [ids of 0, logprobs of 0, ids of 1, …]; -1: none given. */
-  token_counts: number[] | null;
-  assigned: string | null;
+  /** Both are set for turns from before each message was stored once, and null since. */
+  request: Json<Record<string, unknown>> | null;
+  choices: Json<Choice[]> | null;
 };
 
 export type SiblingsTable = {
@@ -109,7 +84,7 @@ export type SignalsTable = {
   id: string;
   target_kind: 'turn' | 'trajectory' | 'key';
   target_id: string;
-  kind: 'feedback' | 'outcome';
+  kind: SignalKind;
   name: string;
   value: number | null;
   unit: string | null;

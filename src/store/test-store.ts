@@ -1,19 +1,15 @@
 /**
- * Real databases for tests. Importing this file gives the test file one embedded server, started at the first call and
- * stopped after the last test; `withStore()` gives a fresh, migrated database on it, copied from a template. With
- * PAWL_TEST_DATABASE, the address of a superuser on a server of one's own, the databases are made there instead.
+ * Real databases for tests: `withStore()` gives a fresh, migrated database, copied from a template. A run of many test files has
+ * one embedded server for all of them (test-server.ts); a file that is run by itself starts its own at the first call and
+ * stops it after the last test. With PAWL_TEST_DATABASE, the address of a superuser on a server of one's own, the databases are made there instead.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type pg from 'pg';
-import { afterAll, onTestFinished } from 'vitest';
-import { startEmbedded } from './embedded.ts';
+import { afterAll, inject, onTestFinished } from 'vitest';
 import { scanning } from './limits.ts';
 import { openPool } from './pool.ts';
 import { connectStore, type Store } from './postgres.ts';
+import { at, startTestServer } from './test-server.ts';
 
 type Running = {
   /** Of any database on the server; `at` names the one that is meant. */
@@ -24,48 +20,30 @@ type Running = {
   readonly stop: () => Promise<void>;
 };
 let running: Promise<Running> | null = null;
+/** No other test file's on the same server. */
+const file = randomBytes(4).toString('hex');
 let databases = 0;
 const open = new Set<Store>();
 
-const at = (url: string, database: string): string => {
-  const parsed = new URL(url);
-  parsed.pathname = `/${database}`;
-  return parsed.href;
+const ownServer = async (): Promise<Running> => {
+  const { url, template, stop } = await startTestServer();
+  return { url, template, admin: adminOf(url), stop };
 };
 
-/** A test run that is killed must not leave a server behind: the shell's `read` returns when this process is gone. */
-const watch = (pid: number, home: string): ChildProcess => {
-  const script = 'read _; kill -QUIT "$1"; sleep 2; rm -rf "$2"';
-  const guard = spawn('sh', ['-c', script, 'sh', String(pid), home], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true,
-  });
-  guard.on('error', () => {});
-  guard.unref();
-  return guard;
-};
+const sharedServer = ({ url, template }: { readonly url: string; readonly template: string }): Running => ({
+  ...{ url, template, admin: adminOf(url) },
+  stop: async () => {},
+});
 
-const startServer = async (): Promise<Running> => {
-  const home = mkdtempSync(join(tmpdir(), 'pawl-test-'));
-  const server = await startEmbedded({ home, volatile: true }).catch((error: unknown) => {
-    rmSync(home, { recursive: true, force: true });
-    throw error;
-  });
-  const guard = watch(server.pid, home);
-  const stop = async () => {
-    await server.stop();
-    guard.kill('SIGKILL');
-    rmSync(home, { recursive: true, force: true });
-  };
-  return { url: server.url, template: 'pawl', admin: openPool(at(server.url, 'postgres'), 1, scanning).pool, stop };
-};
+const adminOf = (url: string): pg.Pool => openPool(at(url, 'postgres'), 1, scanning).pool;
 
 const useServer = async (url: string): Promise<Running> => {
-  const admin = openPool(at(url, 'postgres'), 1, scanning).pool;
+  const admin = adminOf(url);
   const template = `pawl_test_${randomBytes(6).toString('hex')}`;
   await admin.query(`create database ${template}`);
+  await (await connectStore(at(url, template))).close(); // migrates
   const stop = async () => {
-    const last = openPool(at(url, 'postgres'), 1, scanning).pool;
+    const last = adminOf(url);
     await last.query(`drop database ${template} with (force)`);
     await last.end();
   };
@@ -74,16 +52,16 @@ const useServer = async (url: string): Promise<Running> => {
 
 const start = async (): Promise<Running> => {
   const elsewhere = process.env.PAWL_TEST_DATABASE;
-  const started = await (elsewhere ? useServer(elsewhere) : startServer());
-  await (await connectStore(at(started.url, started.template))).close(); // migrates
-  return started;
+  if (elsewhere) return useServer(elsewhere);
+  const shared = inject('database');
+  return shared ? sharedServer(shared) : ownServer();
 };
 
 /** A fresh database. Closed and dropped when the test ends, or, outside a test, after the file's last one. */
 export const withStore = async (options: { poolSize?: number } = {}): Promise<Store> => {
   running ??= start();
   const { url, template, admin } = await running;
-  const name = `${template}_${++databases}`;
+  const name = `${template}_${file}_${++databases}`;
   await admin.query(`create database ${name} template ${template}`);
   const store = await connectStore(at(url, name), {
     kind: 'embedded',

@@ -6,18 +6,19 @@
  * which is never before its start and at most a week after it; that is how far the bounds on `day` are from those on
  * `started_at`. Pages are cut by position (start, agent, id), so rows that arrive meanwhile never shift them.
  */
-import { type RawBuilder, type Selectable, type SelectQueryBuilder, sql } from 'kysely';
+import { type Selectable, type SelectQueryBuilder, sql } from 'kysely';
 import type { Signal } from '../collect/signal.ts';
 import type { Origin, Trajectory } from '../collect/trajectory.ts';
-import type { Choice, Turn } from '../collect/turn.ts';
+import type { Turn } from '../collect/turn.ts';
 import { RequestError } from '../errors.ts';
 import { addDays, dayOf, partitionDays } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
-import { joinWindowDays } from './record.ts';
 import { listSignals } from './signals.ts';
 import type { Day, Tables, TrajectoriesTable } from './tables.ts';
+import { joinWindowDays } from './times.ts';
+import { turnFacts } from './turn-columns.ts';
 import { type TurnSize, turnSizes } from './turn-sizes.ts';
-import { turnFacts, turnOf } from './turns.ts';
+import { turnsOf, withoutContent } from './turns.ts';
 
 export type TrajectoryFilter = {
   readonly agent?: string | undefined;
@@ -56,6 +57,26 @@ export const trajectoryOf = (row: Selectable<TrajectoriesTable>): Trajectory => 
   latencyMs: row.latency_ms,
   release: row.release,
 });
+
+/** When the first conversation of each of these ids began, in milliseconds; those that are not there are not in it. */
+export const firstStarts = async (
+  store: Store,
+  agent: string,
+  ids: readonly string[],
+): Promise<Map<string, number>> => {
+  if (ids.length === 0) return new Map();
+  const rows = await store.db
+    .selectFrom('trajectories')
+    .select(({ fn }) => ['id', fn.min('started_at').as('at')])
+    .where('agent', '=', agent)
+    .where((where) => where('id', '=', where.fn.any(where.val(ids))))
+    .groupBy('id')
+    .execute()
+    .catch((error) => {
+      throw storeError(error, 'Reading when conversations began');
+    });
+  return new Map(rows.map(({ id, at }) => [id, +at]));
+};
 
 type Position = { readonly startedAt: Date; readonly agent: string; readonly id: string };
 
@@ -193,8 +214,7 @@ export function pageOf(sizes: readonly TurnSize[], maxTurns: number, most: numbe
   return end < 0 ? sizes : sizes.slice(0, end);
 }
 
-const emptyObject = sql<Record<string, unknown>>`'{}'::jsonb`;
-const emptyList = sql<Choice[]>`'[]'::jsonb`;
+const isOneOf = (ids: readonly string[]) => sql<boolean>`id = any(${ids}::uuid[])`;
 
 /** The newest trajectory of that id, without its turns. */
 const findTrajectory = async (store: Store, id: string, agent: string | undefined, now: Date) => {
@@ -251,26 +271,15 @@ export const readTrajectory = async (
     const sizes = await turnSizes(store, first, maxBytes);
     const page = pageOf(sizes, maxTurns, maxBytes);
     const tooLarge = page.filter((size) => size.tooLarge).map((size) => size.id);
-    const isTooLarge = sql<boolean>`id = any(${tooLarge}::uuid[])`;
-    const unlessTooLarge = <T, Column extends string>(column: Column, instead: RawBuilder<T>) =>
-      sql<T>`case when ${isTooLarge} then ${instead} else ${sql.ref(column)} end`.as<Column>(column);
-    const rows = await query
-      .select(turnFacts)
-      .select([
-        unlessTooLarge('request', emptyObject),
-        unlessTooLarge('choices', emptyList),
-        unlessTooLarge('usage', sql<Record<string, unknown> | null>`null::jsonb`),
-        unlessTooLarge('prompt_token_ids', sql<number[] | null>`null::integer[]`),
-        unlessTooLarge('token_ids', sql<number[] | null>`null::integer[]`),
-        unlessTooLarge('logprobs', sql<(number | null)[] | null>`null::real[]`),
-        unlessTooLarge('token_counts', sql<number[] | null>`null::integer[]`),
-      ])
-      .where((where) => where('id', '=', where.fn.any(where.val(page.map((size) => size.id)))))
-      .orderBy('started_at')
-      .orderBy('id')
-      .execute();
-    const turns = rows.map(turnOf);
-    const ids = turns.map((turn) => turn.id);
+    const ids = page.map((size) => size.id);
+    const fitting = ids.filter((one) => !tooLarge.includes(one));
+    const whole = await query.selectAll().where(isOneOf(fitting)).execute();
+    const facts = await query.select(turnFacts).select('day').where(isOneOf(tooLarge)).execute();
+    const rows = new Map([...whole, ...facts.map(withoutContent)].map((one) => [one.id, one]));
+    const turns = await turnsOf(
+      store,
+      ids.flatMap((one) => rows.get(one) ?? []),
+    );
     const about = await listSignals(store, { agent: row.agent, trajectory: id, turns: ids, maxBytes });
     const { signals, keys, cut: signalsCut } = about;
     const cut = page.length < sizes.length;

@@ -3,9 +3,9 @@
  * gigabyte as text (numbers are written out in full), more than a process survives; so every reader asks here first and
  * reads only what fits.
  *
- * Two sizes: `held` is what the database keeps, unpacked, and costs little to tell. `bytes` is what it would send, and
- * telling it means writing it; that is done only for as much of a trajectory as is held in the limit, so that asking costs
- * the database little too, whatever is in there.
+ * A turn says its own size. One from before each message was stored once does not, and has two: `held` is what the database
+ * keeps, unpacked, and costs little to tell. `bytes` is what it would send, and telling it means writing it; that is done only
+ * for as much of a trajectory as is held in the limit, so that asking costs the database little too, whatever is in there.
  */
 import { type SelectQueryBuilder, sql } from 'kysely';
 import type { Store } from './postgres.ts';
@@ -24,9 +24,9 @@ export type TurnSize = {
 const arrays = sql<number>`16 * (coalesce(cardinality(prompt_token_ids), 0) + coalesce(cardinality(token_ids), 0)
   + coalesce(cardinality(logprobs), 0))`;
 /** The empty path gives the whole document, unpacked. */
-const held = sql<number>`pg_column_size(request #> '{}') + pg_column_size(choices #> '{}')
+const held = sql<number>`coalesce(pg_column_size(request #> '{}') + coalesce(pg_column_size(choices #> '{}'), 0), content_bytes, 0)
   + coalesce(pg_column_size(usage #> '{}'), 0) + ${arrays}`;
-const written = sql<number>`octet_length(request::text) + octet_length(choices::text)
+const written = sql<number>`coalesce(octet_length(request::text) + coalesce(octet_length(choices::text), 0), content_bytes, 0)
   + coalesce(octet_length(usage::text), 0) + ${arrays}`;
 
 /** Of the turns that the query finds, by start; `most` counts for each trajectory by itself. */
@@ -36,7 +36,7 @@ export async function turnSizes(
   most: number,
 ): Promise<TurnSize[]> {
   const found = turns
-    .select(['id', 'trajectory', 'started_at', 'request', 'choices', 'usage'])
+    .select(['id', 'trajectory', 'started_at', 'request', 'choices', 'content_bytes', 'usage'])
     .select(['prompt_token_ids', 'token_ids', 'logprobs', held.as('held')]);
   const counted = store.db
     .selectFrom(found.as('found'))

@@ -9,12 +9,12 @@ import type { Origin, Trajectory } from '../collect/trajectory.ts';
 import type { Turn } from '../collect/turn.ts';
 import { addDays, dayOf } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
-import { joinWindowDays } from './record.ts';
 import { signalFacts, signalOf } from './signals.ts';
 import type { Day, SignalsTable } from './tables.ts';
+import { joinWindowDays } from './times.ts';
 import { trajectoryOf } from './trajectories.ts';
 import { turnSizes } from './turn-sizes.ts';
-import { turnOf } from './turns.ts';
+import { turnsOf } from './turns.ts';
 
 /** A trajectory with the day of its partition, which tells two conversations of the same id apart. */
 export type Placed = { readonly trajectory: Trajectory; readonly day: Day };
@@ -149,17 +149,16 @@ export const readTurnIds = async (store: Store, placed: readonly Placed[]): Prom
 /** All of one agent. In order of their start. */
 export const readTurnsOf = async (store: Store, placed: readonly Placed[]): Promise<Map<string, Turn[]>> => {
   if (placed.length === 0) return new Map();
-  const rows = await turnsOfQuery(store, placed)
-    .selectAll()
-    .orderBy('started_at')
-    .orderBy('id')
-    .execute()
-    .catch((error) => {
-      throw storeError(error, 'Reading turns');
-    });
+  const read = async (): Promise<Turn[]> => {
+    const rows = await turnsOfQuery(store, placed).selectAll().orderBy('started_at').orderBy('id').execute();
+    return turnsOf(store, rows);
+  };
+  const turns = await read().catch((error) => {
+    throw storeError(error, 'Reading turns');
+  });
   return group(
     placed,
-    rows.map(turnOf),
+    turns,
     (turn) => turn,
     (turn) => turn,
   );
@@ -189,11 +188,15 @@ export function* batchesOf(
   if (batch.length > 0) yield batch;
 }
 
-/** The signals about each: on it, on one of its turns (`turnIds`, by key), or on a business key of either. */
+/**
+ * The signals about each: on it, on one of its turns (`turnIds`, by key), or on a business key of either. Labels only for whoever
+ * asks for them: to most readers what a reviewer says about a score is no evidence of it.
+ */
 export const readSignalsOf = async (
   store: Store,
   placed: readonly Placed[],
   turnIds: ReadonlyMap<string, readonly string[]>,
+  { labels = false }: { readonly labels?: boolean } = {},
 ): Promise<Map<string, Signal[]>> => {
   if (placed.length === 0) return new Map();
   const agent = placed[0]!.trajectory.agent;
@@ -218,6 +221,7 @@ export const readSignalsOf = async (
       .select(signalFacts)
       .select([sql<null>`null`.as('comment'), sql<null>`null`.as('correction')])
       .where('agent', '=', agent)
+      .$if(!labels, (query) => query.where('kind', '<>', 'label'))
       .where((where) =>
         where.or([
           where.and([where('target_kind', '=', 'trajectory'), where('target_id', '=', where.fn.any(where.val(ids)))]),

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { adviseStored, type StoredFacts } from './advise-stored.ts';
 
 const stored = { trajectories: 300, consenting: 280, scored: 250, good: 200, votes: 90, corrections: 4 };
-const facts: StoredFacts = { agent: 'desk', stored, dataset: null, environment: false };
+const facts: StoredFacts = { agent: 'desk', stored, dataset: null, environment: false, base: 'model' };
 const dataset = { id: 'desk-v1', examples: 180, pairs: { votes: 120 } };
 
 test.each([
@@ -12,6 +12,13 @@ test.each([
     'sft-dpo',
     'pawl train --agent desk --dataset desk-v1',
     /120 preference pairs/,
+  ],
+  [
+    'no model to start from',
+    { ...facts, dataset, base: null },
+    'sft-dpo',
+    'pawl train --agent desk --dataset desk-v1 --base FOLDER',
+    /Nothing says which model to train/,
   ],
   ['not curated yet', facts, null, 'pawl curate run --agent desk', /200 good conversations with consent wait/],
   [

@@ -14,6 +14,8 @@ export type StoredFacts = {
     readonly pairs: Readonly<Partial<Record<PairSource, number>>>;
   } | null;
   readonly environment: boolean;
+  /** Checkpoint that a run would start from; null: nothing names one. */
+  readonly base: string | null;
 };
 
 export type StoredAdvice = Advice & {
@@ -21,8 +23,8 @@ export type StoredAdvice = Advice & {
   readonly next: string;
 };
 
-export function adviseStored({ agent, stored, dataset, environment }: StoredFacts): StoredAdvice {
-  const train = `pawl train --agent ${agent}${dataset === null ? '' : ` --dataset ${dataset.id}`}`;
+export function adviseStored({ agent, stored, dataset, environment, base }: StoredFacts): StoredAdvice {
+  const train = `pawl train --agent ${agent}${dataset === null ? '' : ` --dataset ${dataset.id}`}${base === null ? ' --base FOLDER' : ''}`;
   const pairs = Object.values(dataset?.pairs ?? {}).reduce((sum, n) => sum + n, 0);
   const advice = adviseRecipe({ pairs, examples: dataset?.examples ?? 0, environment });
   if (dataset === null && stored.good > 0)
@@ -34,9 +36,13 @@ export function adviseStored({ agent, stored, dataset, environment }: StoredFact
       ],
       next: `pawl curate run --agent ${agent}`,
     };
-  if (advice.recipe !== null) return { ...advice, next: train };
+  if (advice.recipe !== null)
+    return { ...advice, reasons: [...advice.reasons, ...(base === null ? [noBase(agent)] : [])], next: train };
   return { ...advice, reasons: [...advice.reasons, missing(stored)], next: nextOf(agent, stored) };
 }
+
+export const noBase = (agent: string): string =>
+  `Nothing says which model to train: no release of ${agent} that serves has a checkpoint, and its settings have no train.base.`;
 
 /** What stands between the traffic and a dataset, the first of it. */
 function missing({ trajectories, consenting, scored, good }: EvidenceCounts): string {

@@ -33,20 +33,19 @@ describe('advice', () => {
 describe('the cost estimate', () => {
   it('follows from tokens, parameters and the price table', () => {
     // SFT of 1B parameters on 1M tokens: 6e15 operations at 0.35 · 989e12 per second is 17.3 s of an H100.
-    const cost = estimateCost([{ algorithm: 'sft', tokens: 1e6 }], { parameters: 1e9, tokensPerSecondHere: 1000 });
+    const cost = estimateCost([{ work: { sampled: 0, forwarded: 0, trained: 1e6 } }], 1e9);
     expect(cost.gpuHours * 3600).toBeCloseTo(17.33, 1);
     expect(cost.dollars).toBeCloseTo((cost.gpuHours * 3) as number, 6);
-    expect(cost.secondsHere).toBe(1000);
-    expect(cost.sentence).toMatch(/1.0M tokens: about 16 min 40 s on this machine, or .*H100/);
+    expect(cost.sentence).toMatch(/1.0M tokens: under 0.01 H100 hours by arithmetic/);
   });
 
   it('costs more where more is sampled, and less on a cheaper card of the same speed', () => {
-    const stage = { tokens: 1e9 };
-    const model = { parameters: 8e9 };
-    const sft = estimateCost([{ ...stage, algorithm: 'sft' }], model);
-    const grpo = estimateCost([{ ...stage, algorithm: 'grpo' }], model);
-    expect(grpo.gpuHours).not.toBe(sft.gpuHours);
-    const cheap = estimateCost([{ ...stage, algorithm: 'sft' }], model, { ...accelerators[2]!, dollarsPerHour: 1 });
+    const learned = [{ work: { sampled: 0, forwarded: 0, trained: 1e9 } }];
+    const sft = estimateCost(learned, 8e9);
+    // A token that is sampled is 2 operations at a tenth of the card, one that is learned from 6 at 0.35 of it.
+    const sampled = estimateCost([{ work: { sampled: 1e9, forwarded: 0, trained: 0 } }], 8e9);
+    expect(sampled.gpuHours / sft.gpuHours).toBeCloseTo(20 / (6 / 0.35), 6);
+    const cheap = estimateCost(learned, 8e9, { ...accelerators[2]!, dollarsPerHour: 1 });
     expect(cheap.dollars * 3).toBeCloseTo(sft.dollars, 6);
     expect(duration(3725)).toBe('1 h 2 min');
   });

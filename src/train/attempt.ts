@@ -8,6 +8,7 @@
  * source    whatever can play attempts with a given model
  */
 import type { Engine, PerToken, Tokens } from '../engine/engine.ts';
+import type { StepClock } from './step-clock.ts';
 
 /** One model call: what it saw, what it wrote. */
 export type AttemptTurn = {
@@ -45,28 +46,40 @@ export interface AttemptSource {
     readonly attempts: number;
     readonly seed: number;
     readonly signal?: AbortSignal;
+    /** Told what of the time is the environment's. */
+    readonly clock?: StepClock;
   }): Promise<readonly Group[]>;
 }
 
+type PlayRequest = Parameters<AttemptSource['play']>[0];
+
+/** Plays with a snapshot of the model as it is now. Attempts carry the version of the weights that the snapshot holds. */
+export async function playFrozen(source: AttemptSource, request: PlayRequest): Promise<readonly Group[]> {
+  return (await beginFrozen(source, request)).groups;
+}
+
 /**
- * Plays with a snapshot of the model as it is now, under a name of its own that is gone afterwards. Attempts carry the version of
- * the weights that the snapshot holds.
+ * Resolves when the snapshot is taken, under a name of its own that is gone afterwards: from then on the model may move on, whatever is
+ * still played.
  */
-export async function playFrozen(
+export async function beginFrozen(
   source: AttemptSource,
-  request: Parameters<AttemptSource['play']>[0],
-): Promise<readonly Group[]> {
+  request: PlayRequest,
+): Promise<{ readonly groups: Promise<readonly Group[]> }> {
   const { engine, model } = request;
   const frozen = `${model}.sampler`;
   // A step that was cut off in this process may have left its own behind.
   if ((await engine.models()).some(({ name }) => name === frozen)) await engine.unload(frozen);
   await engine.snapshot(model, frozen);
-  try {
-    return await source.play({ ...request, model: frozen });
-  } finally {
-    // An engine that died has nothing to give back, and what killed it is the error to tell.
-    await engine.unload(frozen).catch(() => {});
-  }
+  const playing = async () => {
+    try {
+      return await source.play({ ...request, model: frozen });
+    } finally {
+      // An engine that died has nothing to give back, and what killed it is the error to tell.
+      await engine.unload(frozen).catch(() => {});
+    }
+  };
+  return { groups: playing() };
 }
 
 /** Tokens the model wrote in this attempt. */

@@ -31,6 +31,26 @@ describe('sequences', () => {
     expect([...all[1]!.turns]).toEqual([-1, 1]);
   });
 
+  it('of agents that take turns go on each with its own, and a branch learns nothing twice', () => {
+    const all = sequences([
+      { prompt: [1], completion: [2] },
+      { prompt: [5], completion: [6] },
+      { prompt: [1, 2, 7], completion: [3] },
+      { prompt: [5, 6, 7], completion: [8] },
+      { prompt: [1, 2, 9], completion: [4] },
+    ]);
+    expect(all.map((s) => [...s.targets])).toEqual([
+      [2, 7, 3],
+      [6, 7, 8],
+      [2, 9, 4],
+    ]);
+    expect(all.map((s) => [...s.turns])).toEqual([
+      [0, -1, 2],
+      [1, -1, 3],
+      [-1, -1, 4],
+    ]);
+  });
+
   it('refuse logprobs that are not one per token, and prompts that are empty', () => {
     expect(() => sequences([{ prompt: [1], completion: [2, 3], logprobs: [-1] }])).toThrow(/2 tokens and 1 logprobs/);
     expect(() => sequences([{ prompt: [], completion: [2] }])).toThrow(/empty prompt/);

@@ -3,7 +3,8 @@
  * only; prompts, users and tool results are context.
  *
  * When the next turn's prompt begins with everything before it (the chat template only appends), the turns share one
- * sequence, so a conversation of T turns costs T turns and not T². Otherwise a new sequence begins. The idea is the
+ * sequence, so a conversation of T turns costs T turns and not T². Otherwise a new sequence begins; sub-agents and branches of
+ * one attempt are sequences of their own, each token of which is learned once. The idea is the
  * Tinker cookbook's "extension property"; here it is checked on token ids, never assumed.
  *
  *   sequence   s0 s1 s2 s3          tokens  s0 s1 s2
@@ -28,23 +29,10 @@ export type WrittenTurn = {
   readonly logprobs?: PerToken;
 };
 
+type Open = { readonly ids: number[]; readonly writer: number[]; readonly sampled: number[] };
+
 export function sequences(turns: readonly WrittenTurn[]): Sequence[] {
-  const out: Sequence[] = [];
-  let ids: number[] = [];
-  let writer: number[] = [];
-  let sampled: number[] = [];
-  const flush = () => {
-    if (ids.length > 1)
-      out.push({
-        tokens: Int32Array.from(ids.slice(0, -1)),
-        targets: Int32Array.from(ids.slice(1)),
-        turns: Int16Array.from(writer.slice(1)),
-        logprobs: Float32Array.from(sampled.slice(1)),
-      });
-    ids = [];
-    writer = [];
-    sampled = [];
-  };
+  const open: Open[] = [];
   for (const [k, turn] of turns.entries()) {
     if (turn.prompt.length === 0)
       throw new Error(`Turn ${k} has an empty prompt, so nothing predicts its first token; begin with one token.`);
@@ -52,7 +40,7 @@ export function sequences(turns: readonly WrittenTurn[]): Sequence[] {
       throw new Error(
         `Turn ${k} has ${turn.completion.length} tokens and ${turn.logprobs.length} logprobs; they must be the sampler's own.`,
       );
-    if (!startsWith(turn.prompt, ids)) flush();
+    const { ids, writer, sampled } = extended(open, turn.prompt);
     for (let i = ids.length; i < turn.prompt.length; i++) {
       ids.push(turn.prompt[i]!);
       writer.push(-1);
@@ -64,8 +52,24 @@ export function sequences(turns: readonly WrittenTurn[]): Sequence[] {
       sampled.push(turn.logprobs?.[i] ?? 0);
     }
   }
-  flush();
-  return out;
+  return open
+    .filter(({ ids }) => ids.length > 1)
+    .map(({ ids, writer, sampled }) => ({
+      tokens: Int32Array.from(ids.slice(0, -1)),
+      targets: Int32Array.from(ids.slice(1)),
+      turns: Int16Array.from(writer.slice(1)),
+      logprobs: Float32Array.from(sampled.slice(1)),
+    }));
+}
+
+/** The longest sequence so far that the prompt begins with, or a new one. Agents that take turns each go on with their own. */
+function extended(open: Open[], prompt: Tokens): Open {
+  let longest: Open | null = null;
+  for (const one of open) if (one.ids.length > (longest?.ids.length ?? 0) && startsWith(prompt, one.ids)) longest = one;
+  if (longest !== null) return longest;
+  const begun: Open = { ids: [], writer: [], sampled: [] };
+  open.push(begun);
+  return begun;
 }
 
 function startsWith(long: Tokens, short: readonly number[]): boolean {
@@ -77,7 +81,8 @@ function startsWith(long: Tokens, short: readonly number[]): boolean {
 /** How many targets of a sequence the model wrote. */
 export function ownCount(sequence: Sequence): number {
   let n = 0;
-  for (const turn of sequence.turns) if (turn >= 0) n++;
+  const { turns } = sequence;
+  for (let i = 0; i < turns.length; i++) if (turns[i]! >= 0) n++;
   return n;
 }
 

@@ -13,6 +13,7 @@
  */
 import type { AdamParams, Datum } from '../engine/engine.ts';
 import { forwardBackwardCustom } from '../engine/engine.ts';
+import { ConfigError } from '../errors.ts';
 import type { Group } from './attempt.ts';
 import { ownCount, type Sequence, sequences, type WrittenTurn } from './datum.ts';
 import { draw, mixSeed } from './order.ts';
@@ -109,7 +110,7 @@ export function dpo(all: readonly Pair[], settings: Partial<DpoSettings> = {}): 
   const set = { ...dpoDefaults, ...settings };
   const pairs = all.filter((p) => p.gap >= set.minGap);
   if (pairs.length === 0)
-    throw new Error(
+    throw new ConfigError(
       `None of the ${all.length} pairs has a gap of ${set.minGap}; collect clearer pairs or lower minGap.`,
     );
   const perStep = Math.min(set.batchSize, pairs.length);
@@ -121,11 +122,12 @@ export function dpo(all: readonly Pair[], settings: Partial<DpoSettings> = {}): 
   }));
   const size = (p: PreparedPair) =>
     [...p.chosen.sequences, ...p.rejected.sequences].reduce((n, s) => n + s.tokens.length, 0);
+  const whole = prepared.reduce((sum, p) => sum + size(p), 0);
   return {
     name: 'dpo',
     algorithm: 'dpo',
     steps,
-    tokens: prepared.reduce((sum, p) => sum + size(p), 0) * (set.epochs * 2 + 1),
+    work: { sampled: 0, forwarded: whole * (set.epochs + 1), trained: whole * set.epochs },
     async begin({ engine, model, start, seed }) {
       const reference = `${model}.reference`;
       await reload(engine, reference, start);
@@ -183,13 +185,15 @@ export function dpo(all: readonly Pair[], settings: Partial<DpoSettings> = {}): 
             },
           );
           const extra = supervisedData(replayed(set.replay, perStep, index, mixSeed(seed, 1))).data;
-          if (extra.length > 0) await engine.forwardBackward(model, extra, { kind: 'cross_entropy' });
           const rate = learningRate(set.schedule, index, steps);
-          const { gradNorm } = await engine.optimStep(model, { ...set.adam, learningRate: rate });
+          const [, { gradNorm }] = await Promise.all([
+            extra.length > 0 ? engine.forwardBackward(model, extra, { kind: 'cross_entropy' }) : null,
+            engine.optimStep(model, { ...set.adam, learningRate: rate }),
+          ]);
           return {
             values: {
               loss: result.loss,
-              grad_norm: gradNorm,
+              ...(gradNorm === null ? {} : { grad_norm: gradNorm }),
               learning_rate: rate,
               accuracy,
               margin,

@@ -7,11 +7,7 @@
  * baseline, as long as it does not depend on the token. The exact entropy of the state is the best one; where the engine
  * does not report it, the mean of −log π over the batch serves. It needs no logits, only the logprobs that sampling gave.
  */
-export function entropyBonus(
-  logprobs: readonly number[],
-  coefficient: number,
-  entropies?: readonly number[],
-): number[] {
+export function entropyBonus(logprobs: Float64Array, coefficient: number, entropies?: ArrayLike<number>): Float64Array {
   const mean = -logprobs.reduce((a, b) => a + b, 0) / Math.max(1, logprobs.length);
   return logprobs.map((lp, i) => coefficient * (-lp - (entropies?.[i] ?? mean)));
 }

@@ -3,6 +3,7 @@
  * as an example. Episodes that crashed or that no model answered are nobody's policy and are left out of their group.
  */
 import type { Engine } from '../engine/engine.ts';
+import { ConfigError } from '../errors.ts';
 import { type ChatCodec, enginePlayer, watchEngine } from '../simulate/engine-player.ts';
 import { type Environment, type Task, type Tool, toolSpec } from '../simulate/environment.ts';
 import { type Episode, play } from '../simulate/episode.ts';
@@ -10,6 +11,7 @@ import type { Message, ToolSpec } from '../simulate/message.ts';
 import type { Attempt, AttemptSource } from './attempt.ts';
 import type { WrittenTurn } from './datum.ts';
 import type { Example } from './sft.ts';
+import { timedEnvironment } from './step-clock.ts';
 
 /** null: the episode says nothing about the model. */
 export function attemptFrom(episode: Episode): Attempt | null {
@@ -46,18 +48,31 @@ export function environmentSource<Data, Database>(
 ): AttemptSource {
   return {
     tasks: tasks.length,
-    async play({ engine, model, tasks: wanted, attempts, seed, signal }) {
+    async play({ engine, model, tasks: wanted, attempts, seed, signal, clock }) {
       const watched = watchEngine(engine);
-      const episodes = await play(
-        environment,
-        enginePlayer(watched.engine, model, codec),
-        wanted.map((i) => tasks[i]!),
-        { attempts, seed, ...(signal ? { signal } : {}) },
-      );
+      const playing = () =>
+        play(
+          clock ? timedEnvironment(environment, clock) : environment,
+          enginePlayer(watched.engine, model, codec),
+          wanted.map((i) => tasks[i]!),
+          { attempts, seed, ...(signal ? { signal } : {}) },
+        );
+      const episodes = await (clock ? clock.during('environment', playing) : playing());
       watched.throwIfDied();
+      if (environment.agent !== undefined) refuseSilence(episodes.flat());
       return episodes.map((group) => group.flatMap((episode) => attemptFrom(episode) ?? []));
     },
   };
+}
+
+/** What single agents do is data; when not one of them asked the model, something is set up wrongly. */
+function refuseSilence(episodes: readonly Episode[]): void {
+  const [first] = episodes;
+  if (first === undefined || episodes.some(({ turns }) => turns.length > 0)) return;
+  const why = first.detail === '' ? 'it ended by itself and never asked' : first.detail;
+  throw new ConfigError(
+    `Of ${episodes.length} attempts in ${first.environment} the agent asked the model in none, so there is nothing to learn from. In the first, ${first.id}: ${why}. It must use OPENAI_BASE_URL and OPENAI_API_KEY, or the base_url and api_key it is posted.`,
+  );
 }
 
 export type Success = {

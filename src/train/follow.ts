@@ -1,8 +1,8 @@
 /** A run before somebody's eyes: trains it and redraws, or says at the end what came of it. */
-import { join, resolve } from 'node:path';
 import type { Opened } from '../command.ts';
 import type { Engine } from '../engine/engine.ts';
 import { plain } from '../terminal.ts';
+import { modelFolder, runPlaces } from './checkpoints.ts';
 import type { Plan } from './plan.ts';
 import { exportResult, resultOf } from './result.ts';
 import { train } from './run.ts';
@@ -20,30 +20,33 @@ export async function follow(
   },
   stream: NodeJS.WriteStream,
 ): Promise<void> {
+  const places = runPlaces(given.opened.artifacts, (await runs.get(id))!);
   const draw = liveView(stream);
   given.opened.onInterrupt(() => {
     given.opened.terminal.write('Pausing after this step. Ctrl-C again stops at once; nothing that is saved is lost.');
     return runs.request(id, 'pause');
   });
-  for await (const _ of train(id, { engine: given.engine, store: runs, ...given.plan }))
+  for await (const _ of train(id, { engine: given.engine, store: runs, ...given.plan, ...places }))
     draw(renderRun((await runs.get(id))!, await runs.metrics(id), stream.columns ?? 100));
 }
 
-/** A finished run's model goes to a folder of its own, from which it can be evaluated and served. */
+/** A finished run's model goes to a folder of its own, to be looked at, and to the artifacts, to be served from any machine. */
 export async function conclude(
   id: string,
   runs: RunStore,
   { engine, opened, json }: { readonly engine: Engine; readonly opened: Opened; readonly json: boolean },
 ): Promise<void> {
-  const { config, terminal } = opened;
+  const { artifacts, terminal } = opened;
   const run = (await runs.get(id))!;
   const { kind } = resultOf(run, await runs.checkpoints(id));
-  const model = kind === 'finished' ? join(resolve(config.home), 'models', id) : null;
-  if (model !== null) await exportResult(id, model, { store: runs, engine });
-  if (json) return terminal.write(JSON.stringify({ ...run, model }));
+  const model = kind === 'finished' ? modelFolder(artifacts.home, id) : null;
+  if (model !== null) await exportResult(id, model, { store: runs, engine, ...runPlaces(artifacts, run) });
+  const artifact = model === null ? null : await artifacts.add({ kind: 'model' }, model);
+  if (json) return terminal.write(JSON.stringify({ ...run, model, artifact }));
   terminal.write(plain(`Run ${id} is ${run.status}${run.reason ? `: ${run.reason}` : '.'}`));
   if (model === null) return terminal.write(`Go on with: pawl runs resume ${id}`);
   terminal.write(plain(`Model: ${model}`));
+  terminal.write(`For any machine: ${artifact}`);
   terminal.write(
     `Make it a release: pawl releases create ${id} --agent ${run.agent} --checkpoint ${model} --run ${id}`,
   );

@@ -11,14 +11,16 @@
  * - groups whose attempts all earned the same are skipped and counted (DAPO);
  * - the upper clip is wider than the lower (DAPO); importance weights are truncated;
  * - KL to the reference (0.05) and the entropy bonus are parts of each token's advantage (kl.ts, entropy.ts);
- * - one optimizer step per batch unless `updates` says otherwise; attempts older than that are refused.
+ * - one optimizer step per batch unless `updates` says otherwise; attempts older than that are refused;
+ * - with `lag` 1 the next batch is played while this one is learned, with the weights before it: the truncated importance weights make that
+ *   right, and the attempts that wait are part of a checkpoint, so that a resumed run is on the same curve.
  * What is left out: a value network, resampling until a batch is full, length shaping.
  */
 import type { AdamParams, Datum, Engine } from '../engine/engine.ts';
 import { type Credit, groupAdvantages, isFlat } from './advantage.ts';
-import { type Attempt, type AttemptSource, type Group, ownTokens, playFrozen } from './attempt.ts';
+import { type Attempt, type AttemptSource, beginFrozen, type Group, ownTokens } from './attempt.ts';
 import { type ClipBounds, clipBounds, clippedSurrogate, truncatedWeight } from './clip.ts';
-import { refuseStale, type Sequence, sequences } from './datum.ts';
+import { ownCount, refuseStale, type Sequence, sequences } from './datum.ts';
 import { entropyBonus } from './entropy.ts';
 import { type KlSetting, klDefault, klEstimate, klPenalty } from './kl.ts';
 import type { StageMetrics } from './metrics.ts';
@@ -36,6 +38,8 @@ export type GrpoSettings = {
   readonly attempts: number;
   /** Optimizer steps per batch of attempts: 1 is on policy; n lets the last be n − 1 steps old. */
   readonly updates: number;
+  /** Batches that attempts may be behind: 0 plays, then learns; 1 plays the next batch meanwhile. */
+  readonly lag: number;
   readonly credit: Credit;
   readonly clip: ClipBounds;
   /** C of the truncated importance weights. */
@@ -57,6 +61,7 @@ export const grpoDefaults: GrpoSettings = {
   tasksPerStep: 20,
   attempts: 8,
   updates: 1,
+  lag: 0,
   credit: { kind: 'attempt' },
   clip: clipBounds(),
   truncate: 2,
@@ -86,11 +91,12 @@ export function policyRows(groups: readonly Group[], credit: Credit): { rows: Po
       continue;
     }
     for (const [i, attempt] of group.entries())
-      for (const sequence of sequences(attempt.turns))
-        rows.push({
-          sequence,
-          advantages: Float32Array.from(sequence.turns, (turn) => (turn >= 0 ? advantages[i]![turn]! : 0)),
-        });
+      for (const sequence of sequences(attempt.turns)) {
+        const perToken = new Float32Array(sequence.turns.length);
+        for (let t = 0; t < perToken.length; t++)
+          if (sequence.turns[t]! >= 0) perToken[t] = advantages[i]![sequence.turns[t]!]!;
+        rows.push({ sequence, advantages: perToken });
+      }
   }
   return { rows, flat };
 }
@@ -108,7 +114,8 @@ export type PolicyUpdate = {
 
 /**
  * Adds the policy gradient of `rows` to the model: loss = Σ tokens / normaliser. `references` are the reference's logprobs per
- * row; `old` are the trainer's own at the time of sampling.
+ * row; `old` are the trainer's own at the time of sampling. The engine is asked before anything is awaited, so that what the caller
+ * asks next comes after it.
  */
 export async function policyGradient(
   engine: Engine,
@@ -124,7 +131,11 @@ export async function policyGradient(
   const { settings, normaliser, references, old } = options;
   const { kl } = settings;
   const at = ownPositions(rows);
-  const pick = (arrays: readonly ArrayLike<number>[]) => at.map(([r, t]) => arrays[r]![t]!);
+  const pick = (arrays: readonly ArrayLike<number>[]) => {
+    const out = new Float64Array(at.row.length);
+    for (let i = 0; i < out.length; i++) out[i] = arrays[at.row[i]!]![at.token[i]!]!;
+    return out;
+  };
   const sampled = pick(rows.map((r) => r.sequence.logprobs));
   const before = pick(old);
   const reference = references ? pick(references) : undefined;
@@ -134,16 +145,10 @@ export async function policyGradient(
   const penalty = reference && klPenalty(before, reference, kl.coefficient);
   const bonus = settings.entropy !== 0 ? entropyBonus(before, settings.entropy) : undefined;
   const shaped = advantages.map((a, i) => a + (penalty?.[i] ?? 0) + (bonus?.[i] ?? 0));
+  const weights = before.map((lp, i) => truncatedWeight(lp, sampled[i]!, settings.truncate));
 
-  const spread = (values: readonly number[]) => {
-    const out = rows.map((r) => new Float32Array(r.sequence.tokens.length));
-    for (const [i, [r, t]] of at.entries()) out[r]![t] = values[i]!;
-    return out;
-  };
-
-  const scaled = spread(
-    shaped.map((a, i) => (a * truncatedWeight(before[i]!, sampled[i]!, settings.truncate)) / normaliser),
-  );
+  const scaled = rows.map((r) => new Float32Array(r.sequence.tokens.length));
+  for (let i = 0; i < shaped.length; i++) scaled[at.row[i]!]![at.token[i]!] = (shaped[i]! * weights[i]!) / normaliser;
   const result = await engine.forwardBackward(
     model,
     rows.map((r, i): Datum => ({ ...plain(r.sequence), logprobs: old[i]!, advantages: scaled[i]! })),
@@ -155,16 +160,18 @@ export async function policyGradient(
   let entropySum = 0;
   let gapSum = 0;
   let klSum = 0;
-  for (const [i, [r, t]] of at.entries()) {
-    const lp = result.logprobs[r]![t]!;
+  const learned = pick(result.logprobs);
+  const entropies = result.entropies && pick(result.entropies);
+  for (let i = 0; i < learned.length; i++) {
+    const lp = learned[i]!;
     const token = clippedSurrogate(lp, before[i]!, shaped[i]!, settings.clip);
-    loss += token.loss * truncatedWeight(before[i]!, sampled[i]!, settings.truncate);
+    loss += token.loss * weights[i]!;
     if (token.clipped) clipped++;
     if (reference) klSum += klEstimate(lp, reference[i]!);
-    entropySum += result.entropies ? result.entropies[r]![t]! : -lp;
+    entropySum += entropies ? entropies[i]! : -lp;
     gapSum += Math.abs(before[i]! - sampled[i]!);
   }
-  return { loss: loss / normaliser, own: at.length, clipped, entropySum, gapSum, klSum };
+  return { loss: loss / normaliser, own: learned.length, clipped, entropySum, gapSum, klSum };
 }
 
 export function grpo(source: AttemptSource, settings: Partial<GrpoSettings> = {}): Stage {
@@ -172,35 +179,46 @@ export function grpo(source: AttemptSource, settings: Partial<GrpoSettings> = {}
   if (set.attempts < 2)
     throw new Error(`${set.attempts} attempt per task gives no advantage, for there is no peer; use 2 or more.`);
   const perStep = Math.min(set.tasksPerStep, source.tasks);
+  const played = set.steps * perStep * set.attempts * set.tokensPerAttempt;
   return {
     name: 'grpo',
     algorithm: 'grpo',
     steps: set.steps,
-    tokens: set.steps * perStep * set.attempts * set.tokensPerAttempt * (set.kl.coefficient > 0 ? 3 : 2),
-    async begin({ engine, model, start, seed }) {
+    work: { sampled: played, forwarded: played * (set.kl.coefficient > 0 ? 2 : 1), trained: played },
+    async begin({ engine, model, start, seed, clock }, state) {
       const reference = `${model}.reference`;
       const useReference = set.kl.coefficient > 0;
       if (useReference) await reload(engine, reference, start);
+      let waiting = (state as Waiting | undefined) ?? null;
+      const play = (index: number, signal?: AbortSignal) =>
+        beginFrozen(source, {
+          engine,
+          model,
+          tasks: draw(source.tasks, index * perStep, perStep, seed),
+          attempts: set.attempts,
+          seed: mixSeed(seed, 2, index),
+          ...(signal ? { signal } : {}),
+          ...(clock ? { clock } : {}),
+        });
       return {
         async step(index, signal) {
-          const tasks = draw(source.tasks, index * perStep, perStep, seed);
-          const groups = await playFrozen(source, {
-            engine,
-            model,
-            tasks,
-            attempts: set.attempts,
-            seed: mixSeed(seed, 2, index),
-            ...(signal ? { signal } : {}),
-          });
+          const groups = waiting?.step === index ? waiting.groups : await (await play(index, signal)).groups;
+          const isAhead = set.lag > 0 && index + 1 < set.steps;
+          const ahead = isAhead ? await play(index + 1, signal) : null;
           const rate = learningRate(set.schedule, index, set.steps);
-          const trained = await learn(groups, index, rate);
+          // Whatever becomes of one, the other is waited for: it must not meet the step after.
+          const [learned, played] = await Promise.allSettled([learn(groups, index, rate), ahead?.groups]);
+          if (learned.status === 'rejected') throw learned.reason;
+          if (played.status === 'rejected') throw played.reason;
+          const trained = learned.value;
+          waiting = played.value ? { step: index + 1, groups: played.value } : null;
           const { values, taskTypes } = attemptMetrics(groups);
           return {
             values: { ...values, ...trained, tokens: values.tokens + trained.tokens, learning_rate: rate },
             taskTypes,
           };
         },
-        state: () => undefined,
+        state: () => (waiting === null ? undefined : { ...waiting, groups: waiting.groups.map((g) => g.map(asJson)) }),
         end: async () => {
           if (useReference) await engine.unload(reference);
         },
@@ -211,7 +229,8 @@ export function grpo(source: AttemptSource, settings: Partial<GrpoSettings> = {}
         const version = (await engine.models()).find((m) => m.name === model)?.version;
         if (version === undefined)
           throw new Error(`The engine holds no model named ${model}; load it before training.`);
-        refuseStale(attempts, version, set.updates - 1);
+        refuseStale(attempts, version, (set.lag + 1) * set.updates - 1);
+        const isFresh = attempts.every((a) => a.version === version);
         const parts = split(groups, set.updates).map((part) => ({ ...policyRows(part, set.credit), part }));
         const rows = parts.flatMap((p) => p.rows);
         const flat = parts.reduce((n, p) => n + p.flat, 0);
@@ -230,7 +249,7 @@ export function grpo(source: AttemptSource, settings: Partial<GrpoSettings> = {}
         // batch, and a run must not.
         const old = await forward(model);
         const total = { loss: 0, own: 0, clipped: 0, entropySum: 0, gapSum: 0, klSum: 0 };
-        let gradNorm = 0;
+        let gradNorm: number | null = 0;
         let updates = 0;
         let from = 0;
         let tokens = rows.reduce((n, r) => n + r.sequence.tokens.length, 0);
@@ -239,21 +258,27 @@ export function grpo(source: AttemptSource, settings: Partial<GrpoSettings> = {}
           const planned = part.part.reduce((n, g) => n + g.length, 0);
           const normaliser = planned * set.lengthNormaliser;
           if (part.rows.length > 0) {
-            const update = await policyGradient(engine, model, part.rows, {
+            // All of a step is sent together; an engine carries it out in order.
+            const updating = policyGradient(engine, model, part.rows, {
               settings: set,
               normaliser,
               ...(references ? { references: references.slice(from, to) } : {}),
               old: old.slice(from, to),
             });
+            const sent: Promise<unknown>[] = [updating];
             const again = supervisedData(replayed(set.replay, planned, index * set.updates + u, mixSeed(seed, 1)));
             if (again.data.length > 0) {
               // A replayed token weighs what a policy token of advantage 1 weighs.
               const scale = again.own / normaliser;
               const data = again.data.map((d) => ({ ...d, weights: Float32Array.from(d.weights!, (w) => w * scale) }));
-              await engine.forwardBackward(model, data, { kind: 'cross_entropy' });
+              sent.push(engine.forwardBackward(model, data, { kind: 'cross_entropy' }));
               tokens += data.reduce((n, d) => n + d.tokens.length, 0);
             }
-            gradNorm += (await engine.optimStep(model, { ...set.adam, learningRate: rate })).gradNorm;
+            const stepping = engine.optimStep(model, { ...set.adam, learningRate: rate });
+            await Promise.all([...sent, stepping]);
+            const update = await updating;
+            const { gradNorm: norm } = await stepping;
+            gradNorm = gradNorm === null || norm === null ? null : gradNorm + norm;
             updates++;
             for (const key of Object.keys(total) as (keyof typeof total)[]) total[key] += update[key];
           }
@@ -262,10 +287,10 @@ export function grpo(source: AttemptSource, settings: Partial<GrpoSettings> = {}
         return {
           zero_variance_fraction,
           loss: total.loss / updates,
-          grad_norm: gradNorm / updates,
+          ...(gradNorm === null ? {} : { grad_norm: gradNorm / updates }),
           clip_fraction: total.clipped / total.own,
           entropy: total.entropySum / total.own,
-          sampler_gap: total.gapSum / total.own,
+          [isFresh ? 'sampler_gap' : 'lag_gap']: total.gapSum / total.own,
           ...(useReference ? { kl: total.klSum / total.own } : {}),
           tokens,
         };
@@ -273,6 +298,19 @@ export function grpo(source: AttemptSource, settings: Partial<GrpoSettings> = {}
     },
   };
 }
+
+/** Attempts that were played ahead, and the step that learns from them. */
+type Waiting = { readonly step: number; readonly groups: readonly Group[] };
+
+const asJson = (attempt: Attempt): Attempt => ({
+  ...attempt,
+  turns: attempt.turns.map((turn) => ({
+    ...turn,
+    prompt: Array.from(turn.prompt),
+    completion: Array.from(turn.completion),
+    logprobs: Array.from(turn.logprobs),
+  })),
+});
 
 /** What a batch of attempts says about the policy, before anything is learned from it. */
 export function attemptMetrics(groups: readonly Group[]) {
@@ -309,12 +347,18 @@ function plain({ tokens, targets }: Sequence): Datum {
   return { tokens, targets };
 }
 
-/** [row, token] of every token the model wrote. */
-function ownPositions(rows: readonly PolicyRow[]): (readonly [number, number])[] {
-  const out: (readonly [number, number])[] = [];
+/** Row and place of every token the model wrote. */
+function ownPositions(rows: readonly PolicyRow[]): { readonly row: Int32Array; readonly token: Int32Array } {
+  const own = rows.reduce((sum, { sequence }) => sum + ownCount(sequence), 0);
+  const [row, token] = [new Int32Array(own), new Int32Array(own)];
+  let i = 0;
   for (const [r, { sequence }] of rows.entries())
-    for (const [t, turn] of sequence.turns.entries()) if (turn >= 0) out.push([r, t]);
-  return out;
+    for (let t = 0; t < sequence.turns.length; t++)
+      if (sequence.turns[t]! >= 0) {
+        row[i] = r;
+        token[i++] = t;
+      }
+  return { row, token };
 }
 
 /** Groups dealt into n parts as evenly as possible, in order. */

@@ -23,7 +23,7 @@ export function klEstimate(logprob: number, reference: number): number {
 }
 
 /** What each token's advantage gains: c·(mean d − d), over all own tokens of the batch. */
-export function klPenalty(logprobs: readonly number[], references: readonly number[], coefficient: number): number[] {
+export function klPenalty(logprobs: Float64Array, references: Float64Array, coefficient: number): Float64Array {
   const d = logprobs.map((lp, i) => lp - references[i]!);
   const mean = d.reduce((a, b) => a + b, 0) / Math.max(1, d.length);
   return d.map((x) => coefficient * (mean - x));

@@ -65,6 +65,36 @@ describe('GRPO', () => {
     expect(Object.keys(steps[0]!.taskTypes!).sort()).toEqual(['high', 'low']);
   });
 
+  it('learns it from attempts of the weights before, which are played while it learns', async () => {
+    const events: string[] = [];
+    const source = toySource();
+    const watched: AttemptSource = {
+      ...source,
+      async play(request) {
+        const groups = await source.play(request);
+        events.push(`played by ${groups[0]![0]!.version}`);
+        return groups;
+      },
+    };
+    const engine = new TabularEngine(toy.vocabulary);
+    const step = engine.optimStep.bind(engine);
+    engine.optimStep = async (...call) => {
+      const result = await step(...call);
+      events.push(`moved to ${result.version}`);
+      return result;
+    };
+    const { steps } = await trainAll(grpo(watched, { ...fast, lag: 1 }), 1, engine);
+    expect(skill(engine)).toBeGreaterThan(0.9);
+    // The first batch is played and learned; from then on each is of one version before.
+    expect(events.filter((event) => event.startsWith('played')).slice(0, 4)).toEqual([
+      ...['played by 0', 'played by 0', 'played by 1', 'played by 2'],
+    ]);
+    expect(events.filter((event) => event.startsWith('played'))).toHaveLength(steps.length);
+    expect(steps[0]!.values.sampler_gap!).toBeLessThan(1e-6);
+    expect(steps[1]!.values).not.toHaveProperty('sampler_gap');
+    expect(steps[1]!.values.lag_gap!).toBeGreaterThan(1e-4);
+  });
+
   it('learns it off policy too, and clips there', async () => {
     const { engine, steps } = await trainAll(
       grpo(toySource(), { ...fast, updates: 4, attempts: 32, schedule: { ...grpoDefaults.schedule, peak: 0.3 } }),

@@ -5,6 +5,7 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { z } from 'zod';
+import { argumentsText, readMessage } from '../collect/message.ts';
 import type { CuratedExample, CuratedPair } from '../curate/examples.ts';
 import { ConfigError } from '../errors.ts';
 import type { ChatCodec } from '../simulate/engine-player.ts';
@@ -55,7 +56,26 @@ export const fitsPair =
   (one: Pair): boolean =>
     Math.max(longest(one.chosen), longest(one.rejected)) <= context;
 
-const message = z.looseObject({ role: z.enum(['system', 'user', 'assistant', 'tool']), content: z.string().nullish() });
+/** Words and tool calls of any shape; whatever else is there a chat template may want to see. */
+const message = z
+  .looseObject({
+    role: z.enum(['system', 'user', 'assistant', 'tool']),
+    tool_calls: z.array(z.unknown()).max(1000).nullish(),
+  })
+  .transform((value, context): Message => {
+    const { parts, toolCalls } = readMessage(value);
+    const other = parts.find(({ text }) => text === null);
+    if (other) context.addIssue(`holds ${other.type || 'something'} that is no text; only text can be learned`);
+    if (toolCalls.some(({ name }) => name === null)) context.addIssue('has a tool call without a name');
+    const { tool_calls: _, function_call: __, ...rest } = value;
+    const content = parts.length === 0 ? null : parts.map(({ text }) => text).join('');
+    const calls = toolCalls.map((call) => ({
+      ...(call.id === null ? {} : { id: call.id }),
+      type: 'function',
+      function: { name: call.name, arguments: argumentsText(call) },
+    }));
+    return { ...rest, content, ...(calls.length > 0 && { tool_calls: calls }) } as unknown as Message;
+  });
 const conversation = z.array(message).min(1).max(1000);
 export const exampleLine = z.object({
   id: z.string().max(200).optional(),
@@ -80,7 +100,7 @@ export async function readExamples(
   const out: Example[] = [];
   for await (const { value, line } of jsonLines(path)) {
     const { messages, quality, taskType, id } = parseLine(exampleLine, value, path, line);
-    out.push(exampleFrom(codec, messages as unknown as Message[], { id: id ?? `${line}`, taskType, quality }, tools));
+    out.push(exampleFrom(codec, messages, { id: id ?? `${line}`, taskType, quality }, tools));
   }
   return out;
 }
@@ -91,7 +111,7 @@ export async function readPairs(path: string, codec: ChatCodec, tools: readonly 
     const { prompt, chosen, rejected, gap, taskType, id } = parseLine(pairLine, value, path, line);
     // Only what comes after the shared prompt is the pair's; what the assistant said before is context.
     const side = (said: typeof chosen) => {
-      const all = turnsFromMessages(codec, [...prompt, ...said] as unknown as Message[], tools);
+      const all = turnsFromMessages(codec, [...prompt, ...said], tools);
       return all.slice(prompt.filter((m) => m.role === 'assistant').length);
     };
     out.push({ id: id ?? `${line}`, taskType, gap, chosen: side(chosen), rejected: side(rejected) });

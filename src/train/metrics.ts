@@ -34,6 +34,7 @@ export const metricTable = {
   zero_variance_fraction: 'Share of groups skipped because all attempts earned the same.',
   sampler_gap:
     'Mean |logprob at training − logprob at sampling| on fresh attempts. Above 0.05 the sampler is not the policy.',
+  lag_gap: 'The same on attempts of the weights before (lag 1): how far one step moves the policy.',
   length: 'Tokens the model wrote per attempt or example.',
   accuracy: 'DPO: share of pairs whose chosen side the policy prefers more than the reference does.',
   margin: 'DPO: β times the mean difference of log-ratios.',
@@ -42,6 +43,11 @@ export const metricTable = {
   tokens: 'Tokens processed in the step: sampled and trained.',
   tokens_per_second: 'Tokens processed per second.',
   seconds: 'Wall time of the step.',
+  sampling_seconds: 'Of it: the engine sampled, and did not train.',
+  environment_seconds: 'Of it: tools, users, graders, the user’s own agent.',
+  training_seconds: 'Of it: the engine trained.',
+  waiting_seconds: 'Of it: nothing of these, e.g. weights were loaded or saved.',
+  pawl_seconds: 'Of it: Pawl itself was busy.',
 } as const;
 
 export type MetricName = keyof typeof metricTable;

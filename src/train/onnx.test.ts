@@ -7,6 +7,8 @@ import { writeCheckpoint } from '../engine/checkpoint.ts';
 import { type ModelConfig, modelConfigJson, parameterShapes } from '../engine/onnx/config.ts';
 import { createOnnxEngine } from '../engine/onnx/engine.ts';
 import { randomWeights } from '../engine/onnx/weights.ts';
+import { createTinkerEngine } from '../engine/tinker/engine.ts';
+import { startStandIn } from '../engine/tinker/fixtures/stand-in.ts';
 import { toy, toySource } from './fixtures/toy.ts';
 import { grpo } from './grpo.ts';
 import type { StepMetrics } from './metrics.ts';
@@ -42,9 +44,9 @@ beforeAll(async () => {
 });
 
 // A toy's tokens are all decisions, so it moves far from its reference per token: the KL rule is given room below.
-const stages = () => [
+const stages = (steps = 30) => [
   grpo(toySource(), {
-    steps: 30,
+    steps,
     tasksPerStep: 4,
     attempts: 16,
     lengthNormaliser: 2,
@@ -89,5 +91,28 @@ describe('GRPO on the embedded engine', () => {
     expect(Math.max(...whole.map((m) => m.values.sampler_gap ?? 0))).toBeLessThan(1e-3);
     expect(cut.map(reward)).toEqual(whole.map(reward));
     for (const [i, m] of whole.entries()) expect(cut[i]!.values.loss).toBeCloseTo(m.values.loss!, 6);
+  });
+});
+
+describe('GRPO at a server that takes means and samples where it trains', () => {
+  it('plays with the very policy it trains, beside its reference, in two places', async () => {
+    const base = join(folder, 'base');
+    const server = await startStandIn({ folder: base, dialect: 'skyrl', maxModels: 2 });
+    const engine = createTinkerEngine({ url: server.url, baseModel: 'base', folder: base, rank: 8 });
+    const store = memoryRunStore();
+    const about = { id: 'remote', agent: 'toy', recipe: 'grpo', settings: {}, base, seed: 3, budget: {} };
+    try {
+      await createRun(store, { ...about, folder: join(folder, 'remote') }, stages(3), 0);
+      for await (const _ of train('remote', { engine, store, stages: stages(3) }));
+    } finally {
+      await engine.close();
+      await server.close();
+    }
+    const metrics = await store.metrics('remote');
+    expect(metrics).toHaveLength(3);
+    for (const { values } of metrics) {
+      expect(values.sampler_gap).toBeLessThan(1e-3);
+      expect(values.grad_norm).toBeGreaterThan(0);
+    }
   });
 });

@@ -7,7 +7,7 @@ import type { DatasetReader } from '../curate/read.ts';
 import type { ChatCodec } from '../simulate/engine-player.ts';
 import { dpoDefaults } from './dpo.ts';
 import { grpoDefaults } from './grpo.ts';
-import { readExamples, readPairs } from './material.ts';
+import { exampleLine, readExamples, readPairs } from './material.ts';
 import {
   loadEnvironment,
   type OfAgent,
@@ -70,6 +70,29 @@ describe('files to learn from', () => {
     await expect(
       readPairs(file('c.jsonl', [{ prompt: [user('a')], chosen: [assistant('b')] }]), codec),
     ).rejects.toThrow(/line 1: rejected/);
+    const said = (message: object) => file('d.jsonl', [{ messages: [user('a'), { role: 'assistant', ...message }] }]);
+    for (const [message, problem] of [
+      [{ content: [{ type: 'image_url', image_url: {} }] }, /line 1: messages.1: holds image_url that is no text/],
+      [{ content: null, tool_calls: [{ id: 'c' }] }, /line 1: messages.1: has a tool call without a name/],
+      [{ content: null, tool_calls: 'look' }, /line 1: messages.1.tool_calls/],
+    ] as const)
+      await expect(readExamples(said(message), codec)).rejects.toThrow(problem);
+  });
+
+  it('content may be in parts, arguments may be objects', () => {
+    const made = (message: object) =>
+      exampleLine.parse({ messages: [user('a'), { role: 'assistant', ...message }] }).messages[1];
+    const call = { id: 'c', type: 'function', function: { name: 'look', arguments: '{"id":7}' } };
+    expect(made({ content: [{ type: 'text', text: 'b' }], weight: 0 })).toEqual({
+      role: 'assistant',
+      content: 'b',
+      weight: 0,
+    });
+    expect(made({ tool_calls: [{ ...call, function: { name: 'look', arguments: { id: 7 } } }] })).toEqual({
+      role: 'assistant',
+      content: null,
+      tool_calls: [call],
+    });
   });
 });
 
@@ -105,7 +128,7 @@ describe('a spec', () => {
 
   it('is made of the agent’s settings, and of what this run sets above them', async () => {
     const train = {
-      steps: 7,
+      ...{ steps: 7, tasks: 64, validationTasks: 0 },
       learningRate: 0.01,
       lora: { rank: 4 },
       budget: { hours: 2, money: 5 },
@@ -122,7 +145,7 @@ describe('a spec', () => {
       budget: { seconds: 7200, money: 5, tokens: 10 },
     });
     expect(spec.settings).toMatchObject({
-      ...{ ofAgent: true, dataset: 'desk-v1', learningRate: 0.01, moneyPerHour: 3 },
+      ...{ ofAgent: true, dataset: 'desk-v1', learningRate: 0.01, moneyPerHour: 3, tasks: 64, validationTasks: 0 },
       lora: { rank: 4, alpha: 8 },
       replay: { share: 0.1 },
       stages: { grpo: { steps: 9, schedule: { peak: 0.01 } }, sft: { schedule: { peak: 0.01 } } },

@@ -10,7 +10,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import type { DatasetReader } from '../curate/read.ts';
-import { inspectCheckpoint } from '../engine/checkpoint.ts';
+import { readModelConfig } from '../engine/checkpoint.ts';
 import type { Engine, LoraSpec } from '../engine/engine.ts';
 import { ConfigError } from '../errors.ts';
 import { loadChatCodec } from '../simulate/chat-codec.ts';
@@ -58,7 +58,7 @@ export const runSettings = z.strictObject({
   validationTasks: z.int().min(0).max(10_000).default(60),
   /** JSONL: {"messages": […], "quality": 0–1, "taskType": "…"} */
   examples: file.optional(),
-  /** Id of a dataset that `pawl curate` or the loop made in this home: SFT learns its conversations, DPO its pairs. */
+  /** Id of a dataset that `pawl curate` or the loop made: SFT learns its conversations, DPO its pairs. */
   dataset: z.string().min(1).max(200).optional(),
   /** JSONL: {"prompt": [messages], "chosen": [messages], "rejected": [messages], "gap": 0–1} */
   pairs: file.optional(),
@@ -70,6 +70,7 @@ export const runSettings = z.strictObject({
   learningRate: z.number().positive().max(1).optional(),
   kl: z.number().min(0).max(10).optional(),
   credit: z.enum(['attempt', 'turn']).optional(),
+  lag: z.int().min(0).max(1).optional(),
   /** An adapter of this rank is trained; without it, all weights. */
   lora: z.strictObject({ rank: z.int().min(1).max(1024), alpha: z.number().positive() }).optional(),
   moneyPerHour: z.number().min(0).optional(),
@@ -115,7 +116,7 @@ export type SpecOptions = {
   readonly dataset?: string | undefined;
   /** What this run sets itself, above the agent's file. What its recipe does not read is refused. */
   readonly overrides?: Partial<Omit<z.input<typeof runSettings>, 'recipe'>> & { readonly recipe?: 'auto' | RecipeName };
-  readonly budget?: Budget;
+  readonly budget?: Budget | undefined;
 };
 
 export type Specified = {
@@ -131,8 +132,11 @@ export async function specOf(agent: OfAgent, options: SpecOptions, readDataset: 
   const { base, seed, dataset } = options;
   const { recipe: wanted = agent.train.recipe, ...overrides } = options.overrides ?? {};
   const own = ofAgent(agent, overrides.environment === undefined);
-  const person = given(
-    parsed(runSettings.omit({ recipe: true }).partial(), { ...overrides, ...(dataset && { dataset }) }),
+  const typed = given({ ...overrides, ...(dataset && { dataset }) });
+  const read = given(parsed(runSettings.omit({ recipe: true }).partial(), typed));
+  // Without the schema's own defaults: nobody asked for them, and they would stand above the agent's settings.
+  const person: Partial<typeof read> = Object.fromEntries(
+    Object.entries(read).filter(([name]) => Object.hasOwn(typed, name)),
   );
   const set = { ...own, ...person };
   const hasEnvironment = set.environment !== undefined || (set.ofAgent === true && agent.environment !== undefined);
@@ -167,7 +171,7 @@ export async function specOf(agent: OfAgent, options: SpecOptions, readDataset: 
 
 /** The agent's settings as a run's. */
 function ofAgent({ environment, train }: OfAgent, useEnvironment: boolean): Partial<RunSettings> {
-  const { tasks, steps, tasksPerStep, attempts, learningRate, kl, credit, validationTasks, moneyPerHour } = train;
+  const { tasks, steps, tasksPerStep, attempts, learningRate, kl, credit, lag, validationTasks, moneyPerHour } = train;
   const usesCode = (useEnvironment && environment !== undefined) || train.replay !== undefined;
   return given({
     tasks,
@@ -178,6 +182,7 @@ function ofAgent({ environment, train }: OfAgent, useEnvironment: boolean): Part
     learningRate,
     kl,
     credit,
+    lag,
     moneyPerHour,
     lora: train.lora && { rank: train.lora.rank, alpha: train.lora.alpha ?? 2 * train.lora.rank },
     replay: train.replay && { share: train.replay.share },
@@ -209,7 +214,7 @@ export function wholeSettings(settings: RunSettings): RunSettings {
 }
 
 function stageSettings(settings: RunSettings): NonNullable<Ingredients['settings']> {
-  const { learningRate, attempts, steps, tasksPerStep, kl, credit } = settings;
+  const { learningRate, attempts, steps, tasksPerStep, kl, credit, lag } = settings;
   const rate = ({ schedule }: { readonly schedule: Schedule }) =>
     learningRate === undefined ? {} : { schedule: { ...schedule, peak: learningRate } };
   return {
@@ -218,7 +223,7 @@ function stageSettings(settings: RunSettings): NonNullable<Ingredients['settings
     dpo: { ...dpoDefaults, ...rate(dpoDefaults) },
     grpo: {
       ...grpoDefaults,
-      ...given({ attempts, steps, tasksPerStep }),
+      ...given({ attempts, steps, tasksPerStep, lag }),
       ...rate(grpoDefaults),
       ...(kl === undefined ? {} : { kl: { ...grpoDefaults.kl, coefficient: kl } }),
       ...(credit === 'turn' ? { credit: turnCredit } : {}),
@@ -245,7 +250,7 @@ export async function planRun(
   const { base, seed } = run;
   const { dataset } = settings;
   const codec = await loadChatCodec(base);
-  const { max_position_embeddings: context } = (await inspectCheckpoint(base)).config;
+  const { max_position_embeddings: context } = await readModelConfig(base);
   const environment = await environmentOf(settings, agent);
   const tools = environment ? toolSpecs(environment.tools) : [];
   const reads = (algorithm: string) => settings.recipe.split('-').includes(algorithm);
@@ -254,6 +259,11 @@ export async function planRun(
     for await (const one of readDataset.examples(dataset)) examples.push(exampleOf(codec, one));
   const pairs: Pair[] = settings.pairs ? await readPairs(settings.pairs, codec, tools) : [];
   if (dataset && reads('dpo')) for await (const one of readDataset.pairs(dataset)) pairs.push(pairOf(codec, one));
+  const algorithms = (settings.stages as Ingredients['settings'] | undefined) ?? stageSettings(settings);
+  if (reads('grpo') && (algorithms.grpo?.lag ?? 0) > 0 && !engine.traits.overlaps)
+    throw new ConfigError(
+      'lag: 1 plays with the weights of before while the model trains, and this server samples in the place that trains: each step would wait for the attempts all the same. Leave it out.',
+    );
   const most = typeof context === 'number' ? context : Number.POSITIVE_INFINITY;
   const [shortExamples, shortPairs] = [examples.filter(fitsExample(most)), pairs.filter(fitsPair(most))];
   const stages = await recipes[settings.recipe]({
@@ -266,7 +276,7 @@ export async function planRun(
     ...(settings.examples || dataset ? { examples: shortExamples } : {}),
     ...(settings.pairs || dataset ? { pairs: shortPairs } : {}),
     ...(settings.replay ? { replay: await replayOf(settings.replay) } : {}),
-    settings: (settings.stages as Ingredients['settings'] | undefined) ?? stageSettings(settings),
+    settings: algorithms,
   });
   const plan = {
     stages,

@@ -4,6 +4,7 @@
  * same ones again.
  */
 import type { Engine } from '../engine/engine.ts';
+import { ConfigError } from '../errors.ts';
 import type { AttemptSource, Group } from './attempt.ts';
 import { type DpoSettings, dpo, type Pair, pairsFrom } from './dpo.ts';
 import { type GrpoSettings, grpo } from './grpo.ts';
@@ -70,7 +71,7 @@ export function isRecipe(name: string): name is RecipeName {
 
 function sourceOf({ source }: Ingredients, recipe: string): AttemptSource {
   if (!source)
-    throw new Error(`The recipe ${recipe} practises, and there is no environment; give one, or use sft or dpo.`);
+    throw new ConfigError(`The recipe ${recipe} practises, and there is no environment; give one, or use sft or dpo.`);
   return source;
 }
 

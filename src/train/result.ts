@@ -3,6 +3,7 @@
  * stopped is a model that nobody asked for. Whoever wants a run's weights asks here and nowhere else.
  */
 import type { Engine } from '../engine/engine.ts';
+import { type Checkpoints, checkpointsInFolder } from './checkpoints.ts';
 import { reload } from './reload.ts';
 import { bestCheckpoint, type RunCheckpoint, type RunRecord, type RunStore } from './run-record.ts';
 
@@ -44,7 +45,11 @@ export function resultOf(run: RunRecord, checkpoints: readonly RunCheckpoint[]):
 export async function exportResult(
   run: string,
   folder: string,
-  { store, engine }: { readonly store: RunStore; readonly engine: Engine },
+  {
+    store,
+    engine,
+    checkpoints,
+  }: { readonly store: RunStore; readonly engine: Engine; readonly checkpoints?: Pick<Checkpoints, 'folder'> },
 ): Promise<void> {
   const record = await store.get(run);
   if (record === null) throw new Error(`There is no run ${run}; 'pawl runs list' shows those that exist.`);
@@ -53,7 +58,8 @@ export async function exportResult(
     throw new Error(
       `Run ${run} is ${record.status} at step ${record.step} of ${record.steps}; only a finished run has a model to use. Go on with \`pawl runs resume ${run}\`.`,
     );
-  const { lora } = await reload(engine, run, result.checkpoint.folder);
+  const kept = checkpoints ?? checkpointsInFolder(record.folder);
+  const { lora } = await reload(engine, run, await kept.folder(result.checkpoint.folder));
   const merged = `${run}.merged`;
   try {
     if (lora !== undefined) await engine.snapshot(run, merged);

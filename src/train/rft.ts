@@ -66,8 +66,12 @@ export function rft(source: AttemptSource, settings: Partial<RftSettings> = {}):
     name: 'rft',
     algorithm: 'rft',
     steps,
-    tokens: (set.rounds * set.tasksPerRound * set.attempts + learning * set.batchSize) * set.tokensPerAttempt,
-    async begin({ engine, model, seed }, state) {
+    work: {
+      sampled: set.rounds * set.tasksPerRound * set.attempts * set.tokensPerAttempt,
+      forwarded: 0,
+      trained: learning * set.batchSize * set.tokensPerAttempt,
+    },
+    async begin({ engine, model, seed, clock }, state) {
       let kept = (state as readonly Example[] | undefined) ?? [];
       return {
         async step(index, signal) {
@@ -82,6 +86,7 @@ export function rft(source: AttemptSource, settings: Partial<RftSettings> = {}):
               attempts: set.attempts,
               seed: mixSeed(seed, 2, round),
               ...(signal ? { signal } : {}),
+              ...(clock ? { clock } : {}),
             });
             kept = bestOfGroups(groups, set.minReward);
             const { values, taskTypes } = attemptMetrics(groups);

@@ -22,9 +22,9 @@ export type RunRecord = {
   readonly recipe: string;
   /** What the recipe was built from, so that a resume builds the same one. JSON. */
   readonly settings: Readonly<Record<string, unknown>>;
-  /** Checkpoint folder the run started from. */
+  /** What the run started from: a reference, or a path. */
   readonly base: string;
-  /** Where its own checkpoints and metrics.jsonl are. */
+  /** Where its metrics.jsonl is, on the machine that began it. */
   readonly folder: string;
   readonly seed: number;
   readonly steps: number;
@@ -50,6 +50,7 @@ export type RunCheckpoint = {
   /** `stage`: as a stage began, without optimizer state; `step`: in the middle or at the end of one, with it. */
   readonly kind: 'stage' | 'step';
   readonly stage: number;
+  /** A reference, or a path on the machine that made it. */
   readonly folder: string;
   readonly state: unknown;
   readonly validation: number | null;

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EngineError } from '../errors.ts';
+import { curve } from './fixtures/curve.ts';
 import { TabularEngine } from './fixtures/tabular-engine.ts';
 import { toy, toySource, toyStages } from './fixtures/toy.ts';
 import { grpo } from './grpo.ts';
@@ -11,6 +12,7 @@ import { exportResult, resultOf } from './result.ts';
 import { createRun, type RunParts, train } from './run.ts';
 import { bestCheckpoint, claimRefusal, memoryRunStore, type RunRecord, type RunStore } from './run-record.ts';
 import type { Stage } from './stage.ts';
+import { timeParts } from './step-clock.ts';
 
 let folder: string;
 let store: RunStore;
@@ -59,10 +61,6 @@ async function drain(id: string, given: RunParts, limit = Infinity): Promise<Ste
   return seen;
 }
 
-/** The curve without the clock. */
-const curve = (metrics: readonly StepMetrics[]) =>
-  metrics.map(({ values: { seconds, tokens_per_second, ...values }, ...rest }) => ({ ...rest, values }));
-
 describe('a run', () => {
   it('goes through its stages and ends finished, with metrics, a JSONL file and checkpoints', async () => {
     await create('a');
@@ -108,6 +106,32 @@ describe('a run', () => {
       ).toHaveLength(22);
     },
   );
+
+  it.each([1, 3, 4, 5, 8])(
+    'that plays ahead of its weights, interrupted after step %i, resumes onto the same curve and weights',
+    async (cut) => {
+      const ahead = () => [
+        grpo(toySource(), { steps: 10, tasksPerStep: 4, attempts: 8, lengthNormaliser: 2, schedule, lag: 1 }),
+      ];
+      await create('whole', ahead());
+      const engine = new TabularEngine(toy.vocabulary);
+      await drain('whole', parts({ engine, stages: ahead() }));
+      await create('cut', ahead());
+      await drain('cut', parts({ stages: ahead() }), cut);
+      const again = new TabularEngine(toy.vocabulary);
+      await drain('cut', parts({ engine: again, stages: ahead() }));
+      expect(curve(await store.metrics('cut'))).toEqual(curve(await store.metrics('whole')));
+      expect(again.table('m')).toEqual(engine.table('m'));
+    },
+  );
+
+  it('says of every step where its time went', async () => {
+    await create('a');
+    for (const { values } of await drain('a', parts({ now: () => performance.now() }))) {
+      const sum = timeParts.reduce((total, part) => total + values[`${part}_seconds`]!, 0);
+      expect(Math.abs(sum - values.seconds!)).toBeLessThan(0.01);
+    }
+  });
 
   it('pauses and stops on request, and goes on when resumed', async () => {
     await create('a');

@@ -9,16 +9,18 @@
  *
  * An engine that died and came back without the weights is no end: the run goes on from its newest checkpoint.
  */
-import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Engine, LoraSpec } from '../engine/engine.ts';
-import { EngineError } from '../errors.ts';
+import { ConflictError, EngineError } from '../errors.ts';
+import { type Checkpoints, checkpointsInFolder } from './checkpoints.ts';
 import { type StepMetrics, toJsonLine } from './metrics.ts';
 import { mixSeed } from './order.ts';
 import { ownerAlive, thisOwner } from './owner.ts';
 import { reload } from './reload.ts';
 import { claimRefusal, type RunCheckpoint, type RunRecord, type RunStatus, type RunStore } from './run-record.ts';
 import type { Stage } from './stage.ts';
+import { createStepClock, timedEngine, timeFigures } from './step-clock.ts';
 import { overBudget, type Spent, type Stop, type StopRules, stopDefaults, stopRule } from './stop.ts';
 
 export type RunParts = {
@@ -32,6 +34,10 @@ export type RunParts = {
   /** Trains a fresh adapter over the base instead of all weights. */
   readonly lora?: LoraSpec;
   readonly checkpointEvery?: number; // 10
+  /** Default: in the run's folder, on this machine. */
+  readonly checkpoints?: Checkpoints;
+  /** Of this machine, for metrics.jsonl. Default: the run's own, which is on the machine that began it. */
+  readonly folder?: string;
   readonly rules?: Partial<StopRules>;
   /** What an hour of this costs. */
   readonly moneyPerHour?: number;
@@ -39,6 +45,8 @@ export type RunParts = {
   readonly model?: string;
   readonly now?: () => number;
   readonly signal?: AbortSignal;
+  /** Whether the caller has taken the run (`takeRun`). */
+  readonly isTaken?: boolean;
 };
 
 export type NewRun = Pick<RunRecord, 'id' | 'agent' | 'recipe' | 'settings' | 'base' | 'folder' | 'seed' | 'budget'>;
@@ -52,7 +60,7 @@ export async function createRun(
 ): Promise<RunRecord> {
   const record: RunRecord = {
     ...run,
-    steps: stages.reduce((n, s) => n + s.steps, 0),
+    steps: stepsOf(stages),
     step: 0,
     status: 'paused',
     reason: 'Not begun.',
@@ -66,6 +74,25 @@ export async function createRun(
   return record;
 }
 
+const stepsOf = (stages: readonly Stage[]): number => stages.reduce((n, stage) => n + stage.steps, 0);
+
+/** Makes this process the one that trains the run; refuses where another is, or where it is not the run that was begun. */
+export async function takeRun(store: RunStore, id: string, stages: readonly Stage[], now: number): Promise<void> {
+  const record = await store.get(id);
+  if (!record) throw new Error(`There is no run ${id}; 'pawl runs list' shows those that exist.`);
+  const refusal = claimRefusal(record, now, ownerAlive);
+  if (refusal) throw new ConflictError(refusal);
+  const steps = stepsOf(stages);
+  if (steps !== record.steps)
+    throw new ConflictError(
+      `Run ${id} was begun with ${record.steps} steps and now has ${steps}: what it learns from has changed since. Put that back, or begin a new run.`,
+    );
+  if (!(await store.claim(id, record, thisOwner(), now)))
+    throw new ConflictError(
+      `Run ${id} was taken by another process, or asked to pause, in this moment; look at it again.`,
+    );
+}
+
 /** Times that the engine may be lost without a step in between; more is no accident. */
 const losses = 3;
 
@@ -75,17 +102,7 @@ const losses = 3;
  */
 export async function* train(id: string, parts: RunParts): AsyncGenerator<StepMetrics, RunRecord> {
   const { store, now = Date.now } = parts;
-  const record = await store.get(id);
-  if (!record) throw new Error(`There is no run ${id}; 'pawl runs list' shows those that exist.`);
-  const refusal = claimRefusal(record, now(), ownerAlive);
-  if (refusal) throw new Error(refusal);
-  const steps = parts.stages.reduce((n, stage) => n + stage.steps, 0);
-  if (steps !== record.steps)
-    throw new Error(
-      `Run ${id} was begun with ${record.steps} steps and now has ${steps}: what it learns from has changed since. Put that back, or begin a new run.`,
-    );
-  if (!(await store.claim(id, record, thisOwner(), now())))
-    throw new Error(`Run ${id} was taken by another process, or asked to pause, in this moment; look at it again.`);
+  if (!parts.isTaken) await takeRun(store, id, parts.stages, now());
   const beating = setInterval(() => void store.heartbeat(id, now()).catch(() => {}), 15_000);
   beating.unref();
   // What stands if the caller just stops asking for steps, or aborts.
@@ -124,33 +141,39 @@ async function* carryOn(
   id: string,
   parts: RunParts,
 ): AsyncGenerator<StepMetrics, { status: RunStatus; reason: string | null }> {
-  const { engine, store, stages, now = Date.now, checkpointEvery = 10, validateEvery = 0 } = parts;
+  const { store, stages, now = Date.now, checkpointEvery = 10, validateEvery = 0 } = parts;
+  const clock = createStepClock(parts.engine.traits.computesHere);
+  const engine = timedEngine(parts.engine, clock);
   const record = (await store.get(id))!;
-  const { folder, seed, budget } = record;
+  const { seed, budget } = record;
+  const { folder = record.folder } = parts;
+  const { checkpoints: kept = checkpointsInFolder(folder) } = parts;
   const model = parts.model ?? id;
   const rules = { ...stopDefaults, ...parts.rules };
   mkdirSync(folder, { recursive: true });
 
   const checkpoints = await store.checkpoints(id);
   removeUnnamed(folder, checkpoints);
-  const newest = newestWhole(checkpoints);
+  const newest = await newestWhole(checkpoints, kept);
   let step = newest?.step ?? 0;
   await store.rewind(id, step);
   const log = join(folder, 'metrics.jsonl');
-  const kept = await store.metrics(id);
-  writeFileSync(log, kept.map((m) => `${toJsonLine(id, m)}\n`).join(''));
+  const done = await store.metrics(id);
+  writeFileSync(log, done.map((m) => `${toJsonLine(id, m)}\n`).join(''));
   // Time and money are gone whatever became of the steps they went into; tokens are those of the steps that count, so that
   // a budget of tokens ends the run at the same step.
-  let spent: Spent = { ...record.spent, tokens: kept.reduce((n, { values }) => n + (values.tokens ?? 0), 0) };
+  let spent: Spent = { ...record.spent, tokens: done.reduce((n, { values }) => n + (values.tokens ?? 0), 0) };
   // A checkpoint of an adapter brings its own; only the base is without.
-  if (newest) await reload(engine, model, newest.folder);
-  else await reload(engine, model, record.base, parts.lora);
+  if (newest) await reload(engine, model, await kept.folder(newest.folder));
+  else await reload(engine, model, await kept.folder(record.base), parts.lora);
 
   const save = async (kind: RunCheckpoint['kind'], stage: number, state: unknown, validation: number | null) => {
-    const at = join(folder, kind === 'stage' ? `stage-${stage}` : `step-${String(step).padStart(6, '0')}`);
-    await engine.save(model, at, { optimizer: kind === 'step' });
+    const name = kind === 'stage' ? `stage-${stage}` : `step-${String(step).padStart(6, '0')}`;
+    const draft = await kept.draft(name);
+    await engine.save(model, draft, { optimizer: kind === 'step' });
+    const at = await kept.keep(draft, name);
     await store.saveCheckpoint({ run: id, step, kind, stage, folder: at, state: state ?? null, validation });
-    await prune(store, id);
+    await prune(store, id, kept, at);
     return at;
   };
 
@@ -161,16 +184,13 @@ async function* carryOn(
       firstStep = lastStep;
       continue;
     }
-    const known = (await store.checkpoints(id)).find((c) => isStart(c, index));
-    let start = known?.folder;
-    if (!start) {
-      start = await save('stage', index, null, null);
-      // Loading it back drops the optimizer's memory of the stage before.
-      await reload(engine, model, start);
-    }
+    const known = await startOf(index, await store.checkpoints(id), kept);
+    const start = await kept.folder(known?.folder ?? (await save('stage', index, null, null)));
+    // Loading it back drops the optimizer's memory of the stage before.
+    if (known === null) await reload(engine, model, start);
     const resumed = newest?.kind === 'step' && newest.stage === index ? (newest.state ?? undefined) : undefined;
     const history = [...(await store.metrics(id, firstStep))];
-    const active = await stage.begin({ engine, model, start, seed: mixSeed(seed, index) }, resumed);
+    const active = await stage.begin({ engine, model, start, seed: mixSeed(seed, index), clock }, resumed);
     // Killed between the step that was the last and the word of it, the run must not take one more.
     let ended: Stop | { kind: 'asked'; request: 'pause' | 'stop' } | null =
       stopRule(history, rules) ?? overBudget(spent, budget);
@@ -178,12 +198,17 @@ async function* carryOn(
       while (step < lastStep && ended === null) {
         parts.signal?.throwIfAborted();
         const began = now();
+        clock.take();
         const stageStep = step - firstStep;
         const { values, taskTypes } = await active.step(stageStep, parts.signal);
         const atEnd = step + 1 === lastStep;
         const due = (every: number) => every > 0 && ((stageStep + 1) % every === 0 || atEnd);
-        const validation = parts.validate && due(validateEvery) ? await parts.validate(engine, model) : null;
+        const validation =
+          parts.validate && due(validateEvery)
+            ? await clock.during('environment', () => parts.validate!(engine, model))
+            : null;
         const seconds = (now() - began) / 1000;
+        const time = timeFigures(clock.take());
         spent = add(spent, seconds, values.tokens ?? 0, parts.moneyPerHour ?? 0);
         const metrics: StepMetrics = {
           step,
@@ -193,6 +218,7 @@ async function* carryOn(
             ...values,
             ...(validation === null ? {} : { validation_success: validation }),
             seconds,
+            ...time,
             ...(values.tokens !== undefined && seconds > 0 ? { tokens_per_second: values.tokens / seconds } : {}),
           },
           ...(taskTypes ? { taskTypes } : {}),
@@ -228,13 +254,20 @@ async function* carryOn(
   return { status: 'finished', reason: null };
 }
 
-const isStart = (c: RunCheckpoint, stage: number): boolean =>
-  c.kind === 'stage' && c.stage === stage && existsSync(c.folder);
+async function startOf(
+  stage: number,
+  checkpoints: readonly RunCheckpoint[],
+  kept: Checkpoints,
+): Promise<RunCheckpoint | null> {
+  for (const c of checkpoints) if (c.kind === 'stage' && c.stage === stage && (await kept.isThere(c.folder))) return c;
+  return null;
+}
 
 /** The newest checkpoint that a run can go on from: a step needs the start of its stage too, which is its reference. */
-function newestWhole(checkpoints: readonly RunCheckpoint[]): RunCheckpoint | null {
-  const whole = checkpoints.filter((c) => existsSync(c.folder) && checkpoints.some((other) => isStart(other, c.stage)));
-  return whole.at(-1) ?? null;
+async function newestWhole(checkpoints: readonly RunCheckpoint[], kept: Checkpoints): Promise<RunCheckpoint | null> {
+  for (const c of [...checkpoints].reverse())
+    if ((await kept.isThere(c.folder)) && (await startOf(c.stage, checkpoints, kept)) !== null) return c;
+  return null;
 }
 
 /** What a save or a prune that was killed has left: checkpoints that no row names. */
@@ -247,17 +280,24 @@ function removeUnnamed(folder: string, checkpoints: readonly RunCheckpoint[]): v
   }
 }
 
-/** Keeps stage starts, the two newest steps, and the best on validation; drops the rest from disk and store. */
-async function prune(store: RunStore, id: string): Promise<void> {
-  const all = (await store.checkpoints(id)).filter((c) => c.kind === 'step');
-  const best = all.reduce<RunCheckpoint | null>(
+/**
+ * Keeps stage starts, the two newest steps, and the best on validation; drops the rest, and what stood in the place of the
+ * one just saved: its files are gone, or the run would not have made it again.
+ */
+async function prune(store: RunStore, id: string, kept: Checkpoints, saved: string): Promise<void> {
+  const all = await store.checkpoints(id);
+  const newest = all.find((c) => c.folder === saved)!;
+  const isTwin = (c: RunCheckpoint) => c.kind === newest.kind && c.step === newest.step && c.stage === newest.stage;
+  const twins = all.filter((c) => c !== newest && isTwin(c));
+  const steps = all.filter((c) => c.kind === 'step' && !twins.includes(c));
+  const best = steps.reduce<RunCheckpoint | null>(
     (b, c) => (c.validation !== null && c.validation >= (b?.validation ?? -1) ? c : b),
     null,
   );
-  for (const c of all.slice(0, -2)) {
+  for (const c of [...twins, ...steps.slice(0, -2)]) {
     if (c === best) continue;
     await store.dropCheckpoint(id, c.folder);
-    rmSync(c.folder, { recursive: true, force: true });
+    await kept.drop(c.folder);
   }
 }
 

@@ -16,8 +16,10 @@ import { duration } from './cost.ts';
 import { conclude, follow, liveView } from './follow.ts';
 import { toJsonLine, toPrometheus } from './metrics.ts';
 import { planRun, settingsOf } from './plan.ts';
+import { fetchMaterial } from './portable.ts';
 import type { RunRecord, RunStore } from './run-record.ts';
-import { renderRun } from './view.ts';
+import { timeOf } from './step-clock.ts';
+import { renderRun, timeColumns, timeRows } from './view.ts';
 
 async function needRun(runs: RunStore, id: string): Promise<RunRecord> {
   const run = await runs.get(id);
@@ -64,7 +66,7 @@ export function runsCommand(): Command {
     );
 
   const show = withConfigOption(new Command('show'))
-    .description('Show a run: progress, curves, checkpoints.')
+    .description('Show a run: progress, curves, where the time of its steps went, checkpoints.')
     .argument('<id>')
     .option('--json', 'the record as JSON')
     .option('--jsonl', 'the metrics of every step, one JSON object a line')
@@ -74,11 +76,16 @@ export function runsCommand(): Command {
         const runs = postgresRunStore(store);
         const run = await needRun(runs, id);
         const metrics = await runs.metrics(id);
-        if (options.json) return terminal.write(JSON.stringify({ ...run, checkpoints: await runs.checkpoints(id) }));
+        if (options.json)
+          return terminal.write(
+            JSON.stringify({ ...run, checkpoints: await runs.checkpoints(id), time: timeOf(metrics) }),
+          );
         if (options.jsonl) return metrics.forEach((m) => void terminal.write(toJsonLine(id, m)));
         if (options.prometheus)
           return terminal.write(metrics.length ? await toPrometheus([{ id, last: metrics.at(-1)! }]) : '');
         terminal.write(plain(renderRun(run, metrics, terminal.columns)));
+        const time = timeRows(metrics, 5);
+        if (time.length > 0) for (const line of table(timeColumns, time, terminal)) terminal.write(line);
         for (const c of await runs.checkpoints(id))
           terminal.write(
             plain(
@@ -124,14 +131,15 @@ export function runsCommand(): Command {
     .option('--json', 'what came of it as one JSON object')
     .action((id: string, options: CommonOptions) =>
       withHome(options, 'existing', async (opened) => {
-        const { config, store } = opened;
+        const { config, store, artifacts } = opened;
         const runs = postgresRunStore(store);
         const run = await needRun(runs, id);
         const engine = await openEngine(config.engine);
         try {
-          const settings = settingsOf(run);
+          const here = await fetchMaterial(artifacts, { ...run, settings: settingsOf(run) });
+          const { settings } = here;
           const agent = settings.ofAgent ? agentOf(config, run.agent) : undefined;
-          const plan = await planRun(settings, run, engine, datasetReader(store, config.home), agent);
+          const plan = await planRun(settings, here, engine, datasetReader(store, artifacts), agent);
           await follow(id, runs, { engine, plan, opened }, options.json ? process.stderr : process.stdout);
           await conclude(id, runs, { engine, opened, json: options.json === true });
         } finally {

@@ -32,6 +32,7 @@ const values = {
   tasksPerStep: [3, 5],
   kl: [0.1, 0.2],
   credit: ['attempt', 'turn'],
+  lag: [0, 1],
 } as const;
 
 /** As many good examples and pairs as its id says. */
@@ -63,10 +64,11 @@ async function effect(recipe: RecipeName, given: object): Promise<unknown> {
   };
   const settings = wholeSettings(runSettings.parse({ ...needs, ...given, recipe }));
   const run = { base: 'examples/support-desk/model', seed: 1 };
-  const { stages } = await planRun(settings, run, {} as Engine, readDataset);
+  const engine = { traits: { computesHere: true, overlaps: true } } as Engine;
+  const { stages } = await planRun(settings, run, engine, readDataset);
   return [
     algorithmsOf(recipe).map((algorithm) => settings.stages?.[algorithm]),
-    stages.map(({ algorithm, steps, tokens }) => [algorithm, steps, tokens]),
+    stages.map(({ algorithm, steps, work }) => [algorithm, steps, work]),
   ];
 }
 

@@ -19,6 +19,7 @@ const readBy = {
   tasksPerStep: ['grpo'],
   kl: ['grpo'],
   credit: ['grpo'],
+  lag: ['grpo'],
 } as const satisfies Record<string, readonly Algorithm[]>;
 
 export type ReadSetting = keyof typeof readBy;

@@ -3,6 +3,7 @@
  * what there is to learn from.
  */
 import { z } from 'zod';
+import { conditionNames } from '../curate/prerequisites.ts';
 import type { Message } from '../simulate/message.ts';
 import { recipeNames } from './recipe-names.ts';
 
@@ -40,6 +41,11 @@ export const trainSettings = z
     learningRate: z.number().positive().max(1).optional().describe('Peak of the learning rate.'),
     kl: z.number().min(0).max(10).optional().describe('GRPO: pull towards the reference.'),
     credit: z.enum(['attempt', 'turn']).optional().describe('GRPO: what earns an advantage.'),
+    lag: z.int().min(0).max(1).optional().meta({
+      unit: 'steps',
+      description:
+        'GRPO: 1 plays the next batch while this one is learned, so that an engine elsewhere is never idle; 0 plays with the newest weights.',
+    }),
     validationTasks: z
       .int()
       .min(0)
@@ -64,6 +70,10 @@ export const trainSettings = z
         money: z.number().positive().optional().describe('What one run may cost, by `moneyPerHour`.'),
       })
       .prefault({}),
+    without: z
+      .array(z.enum(conditionNames))
+      .default([])
+      .describe('Conditions of `pawl curate check` that training goes on without; the audit log has each use.'),
     moneyPerHour: z
       .number()
       .min(0)

@@ -4,6 +4,7 @@
  * they say. What is left out: packing; the engine batches sequences as it likes, and sums do not care.
  */
 import type { AdamParams, Datum } from '../engine/engine.ts';
+import { ConfigError } from '../errors.ts';
 import { ownCount, sequences, supervisedDatum, type WrittenTurn } from './datum.ts';
 import { draw, mixSeed } from './order.ts';
 import { type Replay, replayed } from './replay.ts';
@@ -39,7 +40,7 @@ export function sft(all: readonly Example[], settings: Partial<SftSettings> = {}
   const set = { ...sftDefaults, ...settings };
   const examples = all.filter((e) => e.quality >= set.minQuality);
   if (examples.length === 0)
-    throw new Error(
+    throw new ConfigError(
       `None of the ${all.length} examples reaches quality ${set.minQuality}; collect better ones or lower minQuality.`,
     );
   const perStep = Math.min(set.batchSize, examples.length);
@@ -48,7 +49,11 @@ export function sft(all: readonly Example[], settings: Partial<SftSettings> = {}
     name: 'sft',
     algorithm: 'sft',
     steps,
-    tokens: examples.reduce((sum, e) => sum + sequenceTokens(e), 0) * set.epochs,
+    work: {
+      sampled: 0,
+      forwarded: 0,
+      trained: examples.reduce((sum, e) => sum + sequenceTokens(e), 0) * set.epochs,
+    },
     async begin(context) {
       return {
         step: (index) => {
@@ -83,12 +88,15 @@ export async function supervisedStep(
   adam: AdamParams,
 ) {
   const { data, own } = supervisedData(batch);
-  const { loss, entropies } = await engine.forwardBackward(model, data, { kind: 'cross_entropy' });
-  const { gradNorm } = await engine.optimStep(model, adam);
+  // Sent together: an engine carries them out in order, and a remote one does not wait for us in between.
+  const [{ loss, entropies }, { gradNorm }] = await Promise.all([
+    engine.forwardBackward(model, data, { kind: 'cross_entropy' }),
+    engine.optimStep(model, adam),
+  ]);
   return {
     values: {
       loss,
-      grad_norm: gradNorm,
+      ...(gradNorm === null ? {} : { grad_norm: gradNorm }),
       learning_rate: adam.learningRate,
       length: own / Math.max(1, batch.length),
       tokens: data.reduce((sum, d) => sum + d.tokens.length, 0),

@@ -4,6 +4,7 @@
  */
 import type { Engine } from '../engine/engine.ts';
 import type { StageMetrics } from './metrics.ts';
+import type { StepClock } from './step-clock.ts';
 
 export type StageContext = {
   readonly engine: Engine;
@@ -12,6 +13,8 @@ export type StageContext = {
   /** Checkpoint folder of the weights as they were when the stage began: the reference of KL and DPO. */
   readonly start: string;
   readonly seed: number;
+  /** Counts where a step's time goes; what plays tells it. */
+  readonly clock?: StepClock;
 };
 
 export interface ActiveStage {
@@ -26,8 +29,8 @@ export interface Stage {
   readonly name: string;
   readonly algorithm: 'sft' | 'rft' | 'dpo' | 'grpo';
   readonly steps: number;
-  /** Rough count of tokens the whole stage will process, for the cost estimate. */
-  readonly tokens: number;
+  /** Rough counts of tokens of the whole stage, for the estimate: sampled, only computed forward, learned from. */
+  readonly work: { readonly sampled: number; readonly forwarded: number; readonly trained: number };
   /** Called when the stage starts and again after every resume; `state` is what the last checkpoint held. */
   begin(context: StageContext, state?: unknown): Promise<ActiveStage>;
 }

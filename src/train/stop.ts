@@ -32,7 +32,11 @@ export const stopDefaults: StopRules = {
   maxSamplerGap: 0.05,
 };
 
-export type Budget = { readonly seconds?: number; readonly tokens?: number; readonly money?: number };
+export type Budget = {
+  readonly seconds?: number | undefined;
+  readonly tokens?: number | undefined;
+  readonly money?: number | undefined;
+};
 export type Spent = { readonly seconds: number; readonly tokens: number; readonly money: number };
 
 /** `bad`: the weights are not to be used; `enough`: they are fine, there is just no more to be had. */

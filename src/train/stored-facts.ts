@@ -1,33 +1,39 @@
 /** Reads what there is to learn from of an agent: counts of its traffic, and its newest dataset as far as it may be learned from. */
-import type { Settings } from '../curate/dataset.ts';
+import type { Agent } from '../agent.ts';
+import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { PairSource } from '../curate/pair.ts';
 import { datasetReader } from '../curate/read.ts';
+import type { Settings } from '../curate/settings.ts';
 import { readDataset } from '../store/datasets.ts';
 import { countEvidence } from '../store/evidence.ts';
 import type { Store } from '../store/postgres.ts';
 import type { StoredFacts } from './advise-stored.ts';
+import { baseOf } from './begin.ts';
 import { sftDefaults } from './sft.ts';
 
 type OfAgent = {
   readonly name: string;
   readonly reward: { readonly version: string };
   readonly curate: Settings;
+  readonly train: Agent['train'];
   readonly environment?: unknown;
 };
 
 export async function readStoredFacts(
   store: Store,
-  home: string,
-  { name, reward, curate, environment }: OfAgent,
+  artifacts: Artifacts,
+  agent: OfAgent,
   dataset?: string,
 ): Promise<StoredFacts> {
+  const { name, reward, curate, environment } = agent;
   const { on: origin, minScore, minMeasured } = curate;
   const newest = dataset ?? (await readDataset(store, { agent: name }))?.id;
   return {
     agent: name,
     stored: await countEvidence(store, { agent: name, origin, spec: reward.version, minScore, minMeasured }),
-    dataset: newest === undefined ? null : await countDataset(newest, datasetReader(store, home)),
+    dataset: newest === undefined ? null : await countDataset(newest, datasetReader(store, artifacts)),
     environment: environment !== undefined,
+    base: await baseOf(store, agent),
   };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type StepMetrics, toJsonLine, toPrometheus } from './metrics.ts';
 import type { RunRecord } from './run-record.ts';
-import { progressBar, renderRun, secondsLeft, sparkline } from './view.ts';
+import { progressBar, renderRun, secondsLeft, sparkline, timeRows } from './view.ts';
 
 const run: RunRecord = {
   id: 'r1',
@@ -36,6 +36,19 @@ describe('the terminal view', () => {
     expect(sparkline([0, 0, 7, 7], 2)).toBe('▁█');
     expect(sparkline([5, 5], 10)).toBe('▁▁');
     expect(progressBar(0.5, 4)).toBe('██░░');
+  });
+
+  it('says where the time went, of the newest steps and of all', () => {
+    const figures = { sampling_seconds: 6, environment_seconds: 1, training_seconds: 2, waiting_seconds: 0.5 };
+    const timed = steps.map((one) => ({ ...one, values: { ...one.values, ...figures, pawl_seconds: 0.5 } }));
+    expect(renderRun(run, timed, 80)).toContain(
+      'time         sampling 60%  environment 10%  training 20%  waiting 5%  Pawl 5%',
+    );
+    expect(timeRows(timed, 1)).toEqual([
+      ['2', '10.00', '6.00', '1.00', '2.00', '0.50', '0.50'],
+      ['all 2', '20.00', '12.00', '2.00', '4.00', '1.00', '1.00'],
+    ]);
+    expect(timeRows(steps, 5)).toEqual([]);
   });
 
   it('says how far the run is and how long it will take', () => {

@@ -2,6 +2,7 @@
 import { duration } from './cost.ts';
 import type { MetricName, StepMetrics } from './metrics.ts';
 import type { RunRecord } from './run-record.ts';
+import { type StepTime, type TimePart, timeOf, timeParts } from './step-clock.ts';
 
 const blocks = '▁▂▃▄▅▆▇█';
 
@@ -64,6 +65,15 @@ export function renderRun(run: RunRecord, metrics: readonly StepMetrics[], width
     if (values.length === 0) continue;
     lines.push(`${label.padEnd(12)} ${format(values.at(-1)!).padStart(9)}  ${sparkline(values, columns)}`);
   }
+  const time = timeOf(metrics.slice(-20));
+  if (time !== null) {
+    const whole = Math.max(
+      timeParts.reduce((sum, part) => sum + time[part], 0),
+      1e-9,
+    );
+    const shares = timeParts.map((part) => `${label(part)} ${Math.round((100 * time[part]) / whole)}%`);
+    lines.push(`time         ${shares.join('  ')}`);
+  }
   const types = metrics.findLast((m) => m.taskTypes)?.taskTypes;
   if (types)
     lines.push(
@@ -73,6 +83,29 @@ export function renderRun(run: RunRecord, metrics: readonly StepMetrics[], width
     );
   return lines.join('\n');
 }
+
+const label = (part: TimePart): string => (part === 'pawl' ? 'Pawl' : part);
+
+/** Where the time of the newest steps went, and of all: one row each, in seconds. */
+export function timeRows(metrics: readonly StepMetrics[], newest: number): string[][] {
+  const all = timeOf(metrics);
+  if (all === null) return [];
+  const row = (name: string, time: StepTime) => {
+    const parts = timeParts.map((part) => time[part]);
+    return [name, ...[parts.reduce((sum, one) => sum + one, 0), ...parts].map((seconds) => seconds.toFixed(2))];
+  };
+  const steps = metrics.slice(-newest).flatMap((one) => {
+    const time = timeOf([one]);
+    return time === null ? [] : [row(String(one.step + 1), time)];
+  });
+  return [...steps, row(`all ${all.steps}`, all)];
+}
+
+export const timeColumns = [
+  { title: 'STEP', right: true },
+  { title: 'SECONDS', right: true },
+  ...timeParts.map((part) => ({ title: label(part).toUpperCase(), right: true })),
+];
 
 function format(value: number): string {
   const size = Math.abs(value);

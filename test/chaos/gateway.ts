@@ -70,6 +70,8 @@ export type GatewayOptions = {
   readonly home: string;
   readonly config: string;
   readonly databaseUrl: string | null;
+  /** All of Pawl, or its gateway alone. */
+  readonly command?: 'serve' | 'gateway'; // serve
   readonly port: number;
   /** Where stderr goes. */
   readonly log: string;
@@ -93,7 +95,7 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
 
   function launch(): ChildProcess {
     const log = openSync(options.log, 'a', 0o600);
-    const started = spawn(process.execPath, ['bin/pawl.js', 'serve', '--config', options.config], {
+    const started = spawn(process.execPath, ['bin/pawl.js', options.command ?? 'serve', '--config', options.config], {
       cwd: root,
       env: {
         ...process.env,
@@ -290,7 +292,8 @@ export async function startGateway(options: GatewayOptions): Promise<ChaosGatewa
 
   gateway.begin();
   await gateway.up();
-  const isSaid = () => /client key +\S/.test(printed) && /admin token +\S/.test(printed);
+  const isSaid = () =>
+    (/client key +\S/.test(printed) && /admin token +\S/.test(printed)) || /upstream +\S.*\n/.test(printed);
   for (let waited = 0; !isSaid() && waited < 5_000; waited += 20) await sleep(20);
   return Object.assign(gateway, {
     key: /client key +(\S+)/.exec(printed)?.[1] ?? '',

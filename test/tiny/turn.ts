@@ -3,14 +3,17 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Agent } from '../../src/agent.ts';
+import { openArtifacts } from '../../src/artifacts/open.ts';
 import { createRelease, reconcile, serveRelease } from '../../src/deploy/reconcile.ts';
 import type { Engine } from '../../src/engine/engine.ts';
 import { writeModel } from '../../src/engine/fixtures/write-model.ts';
 import { ensureLoaded, type LoopParts } from '../../src/loop/parts.ts';
 import { resumeLoop, wantTurn } from '../../src/loop/people.ts';
+import { lockName } from '../../src/loop/runner.ts';
 import { type LoopTurn, summaryOf } from '../../src/loop/turn.ts';
 import { type Advanced, advance } from '../../src/loop.ts';
 import { listDatasets } from '../../src/store/datasets.ts';
+import { leading } from '../../src/store/lead.ts';
 import { listLoopTurns } from '../../src/store/loop-turns.ts';
 import type { Store } from '../../src/store/postgres.ts';
 import { servingRelease } from '../../src/store/releases.ts';
@@ -62,7 +65,8 @@ async function visited(store: Store, say: LoopParts['say'], signal: AbortSignal 
 
 /** Starts the turn, or goes on with it, until it ends or waits; customers come while users try the candidate. */
 export async function turnOnce(store: Store, home: string, engine: Engine, more: More = {}): Promise<Advanced> {
-  await ensureLoaded(engine, `${agent}-0`, join(home, 'base'));
+  const artifacts = openArtifacts({ home });
+  await ensureLoaded(engine, `${agent}-0`, join(home, 'base'), artifacts);
   const { resume, agent: changed, ...given } = more;
   const said = { agent, by: 'kim', now: Date.now() };
   if (resume) await resumeLoop(store, said);
@@ -74,17 +78,25 @@ export async function turnOnce(store: Store, home: string, engine: Engine, more:
     seed: 7,
     ...(isUnderWay ? {} : { window: await visited(store, say, given.signal) }),
   });
-  const parts: LoopParts = {
-    ...{ store, home, agent: agentIn(home, changed), gatewayUrl: null, recorded: async () => {}, ...given, say },
+  const parts: Omit<LoopParts, 'lead'> = {
+    ...{ store, artifacts, agent: agentIn(home, changed), recorded: async () => {}, ...given, say },
+    gatewayUrl: async () => null,
     engine: async () => engine,
+    trainer: async () => engine,
   };
+  const held = await leading(store, lockName(agent), 'test', (lead) => turned({ ...parts, lead }));
+  return held!.done;
+}
+
+async function turned(parts: LoopParts): Promise<Advanced> {
+  const { store, say, signal } = parts;
   for (let n = 0; ; n++) {
     const advanced = await advance(parts, { once: true });
     const { turn, next } = advanced;
     if (next.kind === 'ask' || !turn?.done.includes('evaluate') || turn.endedAt !== null) return advanced;
     say.progress('deploy', 0, 'with the users');
     const visits = { prefix: `turn-1-wave-${n}-${Date.now().toString(36)}`, seed: 7000 + n + 1, count: wave };
-    await sendCustomers(store, { ...visits, ...(given.signal ? { signal: given.signal } : {}) });
+    await sendCustomers(store, { ...visits, ...(signal ? { signal } : {}) });
     await reconcile(store, { now: Date.now(), agent });
   }
 }
@@ -94,13 +106,16 @@ export async function outcomeOf(store: Store, home: string, turn: LoopTurn) {
   const { seconds: _, ...summary } = summaryOf(turn)!;
   const runs = postgresRunStore(store);
   const record = (await runs.get(run))!;
-  const weights = readFileSync(join(turn.state.train!.checkpoint, 'model.safetensors'));
+  const model = await openArtifacts({ home }).folder(turn.state.train!.checkpoint);
+  const weights = readFileSync(join(model, 'model.safetensors'));
   return {
     summary,
     weights: createHash('sha256').update(weights).digest('hex'),
     run: [record.status, record.step, record.steps, record.spent.tokens],
-    curve: (await runs.metrics(run)).map(({ step, stage, values: { seconds, tokens_per_second, ...values } }) => ({
-      ...{ step, stage, values },
+    // All but what the clock says.
+    curve: (await runs.metrics(run)).map(({ step, stage, values }) => ({
+      ...{ step, stage },
+      values: Object.fromEntries(Object.entries(values).filter(([name]) => !/seconds?$/.test(name))),
     })),
     lines: readFileSync(join(home, 'runs', run, 'metrics.jsonl'), 'utf8')
       .trim()

@@ -6,7 +6,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
-import { storableJson } from '../../store/line.ts';
+import { storableJson } from '../../store/storable.ts';
 import { assemble } from '../assemble.ts';
 import { adversarial, filled } from '../fixtures/adversarial.ts';
 import { bytes, exchange } from '../fixtures/exchange.ts';
@@ -14,9 +14,10 @@ import { parseSse } from '../sse.ts';
 import { createThreader, normalise } from '../thread.ts';
 import { isTooIntricate, parseUntrusted } from '../untrusted.ts';
 import { isMedia } from './media.ts';
-import { redact, redactors, TooMuchWork } from './redact.ts';
+import { redact, TooMuchWork } from './redact.ts';
+import { createRules, redactors } from './rules.ts';
 
-const small = 20_000;
+const small = 10_000;
 /** Short runs say more about the collector of garbage than about the code. */
 const leastMs = 2;
 
@@ -46,11 +47,11 @@ const stream = (text: string) => exchange({ stream: true, responseChunks: [bytes
 
 const readers: Readonly<Record<string, (text: string) => () => void>> = {
   ...Object.fromEntries(redactors.map((one) => [one.name, (text: string) => () => void one.find(text)])),
-  // A list of its own each time, so that nothing is remembered from the run before.
-  redact: (text) => () => void redact(text, {}, { using: [...redactors] }),
+  // Rules of its own each time, so that nothing is remembered from the run before.
+  redact: (text) => () => void redact(text, {}, { rules: createRules() }),
   'redact in JSON in a string': (text) => {
     const inside = JSON.stringify({ a: JSON.stringify([text, '\\']) });
-    return () => void redact(inside, {}, { using: [...redactors] });
+    return () => void redact(inside, {}, { rules: createRules() });
   },
   media: (text) => () => void isMedia(`data:image/png;base64,iVBORw0KGgo${text}`),
   'untrusted JSON': (text) => () => void parseUntrusted(text),
@@ -108,7 +109,7 @@ describe('what is not one text', () => {
       'keys that are addresses, in JSON in a string',
       (n) => {
         const text = JSON.stringify(Object.fromEntries(Array.from({ length: n / 20 }, (_, i) => [`a${i}@b.co`, i])));
-        return () => void redact(text, {}, { using: [...redactors] });
+        return () => void redact(text, {}, { rules: createRules() });
       },
     ],
     [

@@ -13,7 +13,7 @@ describe('a long text that comes again', () => {
 
   test('is redacted and counted every time', () => {
     const once = clean(long('Write to bob@example.com'));
-    expect(once).toEqual({ value: long('Write to [email]'), counts: { email: 1 } });
+    expect(once).toEqual({ value: long('Write to [EMAIL_1]'), counts: { email: 1 } });
     expect(clean(long('Write to bob@example.com'))).toEqual(once);
   });
 
@@ -27,26 +27,27 @@ describe('a long text that comes again', () => {
     let nested = hidden;
     for (let i = 0; i < 4; i++) nested = JSON.stringify({ nested });
     clean(nested);
-    expect(text(hidden)).toBe(JSON.stringify({ words: long('Write to [email]') }));
+    expect(text(hidden)).toBe(JSON.stringify({ words: long('Write to [EMAIL_1]') }));
   });
 });
 
 describe('e-mail addresses', () => {
   test.each([
-    ['Write to bob@example.com.', 'Write to [email].'],
-    ['<Bob.O+tag@mail.example.co.uk>', '<[email]>'],
-    ["'amy@example.org'", "'[email]'"],
-    ['https://x.example/?mail=bob%40example.com&a=1', 'https://x.example/?mail=[email]&a=1'],
-    ['메일은bob@example.com으로 보내세요', '메일은[email]으로 보내세요'],
-    ['홍길동@예시.한국 앞', '[email] 앞'],
-    ['a@b.co,c@d.io', '[email],[email]'],
-    ['mailto:bob@example.com', 'mailto:[email]'],
-    ['x@xn--bcher-kva.xn--p1ai', '[email]'],
-    ["o'brien@example.com", '[email]'],
-    ['Log: {"to":"bob\\u0040example.com"', 'Log: {"to":"[email]"'],
-    ['bob＠example.com', '[email]'],
-    ['bob&#64;example.com', '[email]'],
-    [`${'a'.repeat(100)}@example.com`, '[email]'],
+    ['Write to bob@example.com.', 'Write to [EMAIL_1].'],
+    ['<Bob.O+tag@mail.example.co.uk>', '<[EMAIL_1]>'],
+    ["'amy@example.org'", "'[EMAIL_1]'"],
+    ['https://x.example/?mail=bob%40example.com&a=1', 'https://x.example/?mail=[EMAIL_1]&a=1'],
+    ['메일은bob@example.com으로 보내세요', '메일은[EMAIL_1]으로 보내세요'],
+    ['홍길동@예시.한국 앞', '[EMAIL_1] 앞'],
+    ['a@b.co,c@d.io', '[EMAIL_1],[EMAIL_2]'],
+    ['a@b.co, A@B.co', '[EMAIL_1], [EMAIL_1]'],
+    ['mailto:bob@example.com', 'mailto:[EMAIL_1]'],
+    ['x@xn--bcher-kva.xn--p1ai', '[EMAIL_1]'],
+    ["o'brien@example.com", '[EMAIL_1]'],
+    ['Log: {"to":"bob\\u0040example.com"', 'Log: {"to":"[EMAIL_1]"'],
+    ['bob＠example.com', '[EMAIL_1]'],
+    ['bob&#64;example.com', '[EMAIL_1]'],
+    [`${'a'.repeat(100)}@example.com`, '[EMAIL_1]'],
   ])('%s → %s', (given, expected) => {
     expect(text(given)).toBe(expected);
   });
@@ -66,25 +67,25 @@ describe('e-mail addresses', () => {
 
 describe('payment cards', () => {
   test.each([
-    ['4111111111111111', '[card]'],
-    ['4111 1111 1111 1111', '[card]'],
-    ['5555-5555-5555-4444', '[card]'],
-    ['Amex 3782 822463 10005!', 'Amex [card]!'],
-    ['4222222222222', '[card]'],
-    ['card 4111 1111 1111 1111 cvc 123', 'card [card] cvc 123'],
-    ['4111 1111 1111 1111 12/27', '[card] 12/27'],
-    ['번호는 4111111111111111입니다', '번호는 [card]입니다'],
-    ['two: 4111111111111111 5555555555554444', 'two: [card] [card]'],
-    ['4111.1111.1111.1111', '[card]'],
-    ['4111\t1111\t1111\t1111', '[card]'],
-    ['4111  1111  1111  1111', '[card]'],
-    ['4111\n1111\n1111\n1111', '[card]'],
-    ['4111\\n1111\\n1111\\n1111', '[card]'],
-    ['4111 - 1111 - 1111 - 1111', '[card]'],
-    ['4111–1111—1111‑1111', '[card]'],
-    ['４１１１ １１１１ １１１１ １１１１', '[card]'],
-    ['٤١١١١١١١١١١١١١١١', '[card]'],
-    ['1. 4111 1111 1111 1111.', '1. [card].'],
+    ['4111111111111111', '[CARD_1]'],
+    ['4111 1111 1111 1111', '[CARD_1]'],
+    ['5555-5555-5555-4444', '[CARD_1]'],
+    ['Amex 3782 822463 10005!', 'Amex [CARD_1]!'],
+    ['4222222222222', '[CARD_1]'],
+    ['card 4111 1111 1111 1111 cvc 123', 'card [CARD_1] cvc 123'],
+    ['4111 1111 1111 1111 12/27', '[CARD_1] 12/27'],
+    ['번호는 4111111111111111입니다', '번호는 [CARD_1]입니다'],
+    ['two: 4111111111111111 5555555555554444', 'two: [CARD_1] [CARD_2]'],
+    ['4111.1111.1111.1111', '[CARD_1]'],
+    ['4111\t1111\t1111\t1111', '[CARD_1]'],
+    ['4111  1111  1111  1111', '[CARD_1]'],
+    ['4111\n1111\n1111\n1111', '[CARD_1]'],
+    ['4111\\n1111\\n1111\\n1111', '[CARD_1]'],
+    ['4111 - 1111 - 1111 - 1111', '[CARD_1]'],
+    ['4111–1111—1111‑1111', '[CARD_1]'],
+    ['４１１１ １１１１ １１１１ １１１１', '[CARD_1]'],
+    ['٤١١١١١١١١١١١١١١١', '[CARD_1]'],
+    ['1. 4111 1111 1111 1111.', '1. [CARD_1].'],
   ])('%s → %s', (given, expected) => {
     expect(text(given)).toBe(expected);
   });
@@ -97,7 +98,6 @@ describe('payment cards', () => {
     ['a hexadecimal string', 'a4111111111111111f'],
     ['a decimal fraction', '0.4111111111111111'],
     ['twenty digits', '41111111111111111111'],
-    ['a phone number', '+49 30 1234 5678'],
     ['a list of years', '1999 2000 2001 2002 2003'],
     ['a UUID', '550e8400-e29b-41d4-a716-446655440000'],
   ])('%s is not one', (_, given) => {
@@ -105,7 +105,7 @@ describe('payment cards', () => {
   });
 
   test('a number in JSON counts as well', () => {
-    expect(clean({ card: 4111111111111111, at: 1760000000000 }).value).toEqual({ card: '[card]', at: 1760000000000 });
+    expect(clean({ card: 4111111111111111, at: 1760000000000 }).value).toEqual({ card: '[CARD_1]', at: 1760000000000 });
   });
 });
 
@@ -130,46 +130,46 @@ describe('secrets', () => {
     ['Pawl’s admin', `pawl_admin_${filler(20)}_${filler(22)}`],
     ['JWT', `eyJ${filler(30)}.eyJ${filler(60)}.${filler(43)}`],
   ])('%s tokens are replaced', (_, token) => {
-    expect(text(`key=${token}, next`)).toBe('key=[secret], next');
+    expect(text(`key=${token}, next`)).toBe('key=[SECRET_1], next');
   });
 
   test('a private key goes from BEGIN to END, and a cut one to where it ends', () => {
     const body = `${'MIIEow'.repeat(10)}\n${'AbC+/9'.repeat(10)}==\n`;
     const [begin, end] = ['-----BEGIN RSA PRIVATE KEY-----\n', '-----END RSA PRIVATE KEY-----'];
-    expect(text(`before ${begin}${body}${end} after`)).toBe('before [secret] after');
-    expect(text(`before ${begin}${body}, after`)).toBe('before [secret], after');
-    expect(text(`${begin}${body}${end}\n${begin}${body}${end}`)).toBe('[secret]\n[secret]');
+    expect(text(`before ${begin}${body}${end} after`)).toBe('before [SECRET_1] after');
+    expect(text(`before ${begin}${body}, after`)).toBe('before [SECRET_1], after');
+    expect(text(`${begin}${body}${end}\n${begin}${body}${end}`)).toBe('[SECRET_1]\n[SECRET_1]');
   });
 
   test('only the password of a connection string goes, and it is not taken for an address', () => {
     expect(clean('postgres://app:hunter2@db.example.com:5432/x')).toEqual({
-      value: 'postgres://app:[secret]@db.example.com:5432/x',
+      value: 'postgres://app:[SECRET_1]@db.example.com:5432/x',
       counts: { secret: 1 },
     });
-    expect(text('redis://:s3cret@localhost')).toBe('redis://:[secret]@localhost');
+    expect(text('redis://:s3cret@localhost')).toBe('redis://:[SECRET_1]@localhost');
     expect(text('http://localhost:8080/a@b')).toBe('http://localhost:8080/a@b');
   });
 
   test('authorization headers keep their name', () => {
-    expect(text(`Authorization: Bearer ${filler(40)}`)).toBe('Authorization: Bearer [secret]');
-    expect(text(`"authorization": "Basic ${filler(24)}"`)).toBe('"authorization": "Basic [secret]"');
-    expect(text(`aws_secret_access_key = ${filler(40)}`)).toBe('aws_secret_access_key = [secret]');
+    expect(text(`Authorization: Bearer ${filler(40)}`)).toBe('Authorization: Bearer [SECRET_1]');
+    expect(text(`"authorization": "Basic ${filler(24)}"`)).toBe('"authorization": "Basic [SECRET_1]"');
+    expect(text(`aws_secret_access_key = ${filler(40)}`)).toBe('aws_secret_access_key = [SECRET_1]');
   });
 
   test.each([
-    ['password: hunter2', 'password: [secret]'],
-    ['Password = "correct horse battery"', 'Password = "[secret]"'],
-    ['비밀번호: abcd1234!', '비밀번호: [secret]'],
-    ['?user=bob&password=hunter2&x=1', '?user=bob&password=[secret]&x=1'],
-    ['DB_PASSWORD=hunter2', 'DB_PASSWORD=[secret]'],
-    ['api_key=abcdef123456', 'api_key=[secret]'],
-    ['x-api-key: abcdef123456', 'x-api-key: [secret]'],
-    ['apiKey: "abcdef123456"', 'apiKey: "[secret]"'],
-    ['client_secret=abcdef123456', 'client_secret=[secret]'],
-    ['access_token: abcdef123456abcdef', 'access_token: [secret]'],
-    ['said "api_key\\": \\"abcdef123456\\" there', 'said "api_key\\": \\"[secret]\\" there'],
-    ['Authorization: Bearer abc123', 'Authorization: Bearer [secret]'],
-    ['postgres://app:p@ss:word@db.example.com/x', 'postgres://app:[secret]@db.example.com/x'],
+    ['password: hunter2', 'password: [SECRET_1]'],
+    ['Password = "correct horse battery"', 'Password = "[SECRET_1]"'],
+    ['비밀번호: abcd1234!', '비밀번호: [SECRET_1]'],
+    ['?user=bob&password=hunter2&x=1', '?user=bob&password=[SECRET_1]&x=1'],
+    ['DB_PASSWORD=hunter2', 'DB_PASSWORD=[SECRET_1]'],
+    ['api_key=abcdef123456', 'api_key=[SECRET_1]'],
+    ['x-api-key: abcdef123456', 'x-api-key: [SECRET_1]'],
+    ['apiKey: "abcdef123456"', 'apiKey: "[SECRET_1]"'],
+    ['client_secret=abcdef123456', 'client_secret=[SECRET_1]'],
+    ['access_token: abcdef123456abcdef', 'access_token: [SECRET_1]'],
+    ['said "api_key\\": \\"abcdef123456\\" there', 'said "api_key\\": \\"[SECRET_1]\\" there'],
+    ['Authorization: Bearer abc123', 'Authorization: Bearer [SECRET_1]'],
+    ['postgres://app:p@ss:word@db.example.com/x', 'postgres://app:[SECRET_1]@db.example.com/x'],
   ])('%s → %s', (given, expected) => {
     expect(text(given)).toBe(expected);
     expect(text(expected)).toBe(expected); // what was replaced is not replaced again
@@ -182,7 +182,11 @@ describe('secrets', () => {
       login: { dbPassword: 12345678, api_key: 'abcdef1', token: 'next' },
     };
     expect(clean(given)).toEqual({
-      value: { password: '[secret]', pin: 1, login: { dbPassword: '[secret]', api_key: '[secret]', token: 'next' } },
+      value: {
+        password: '[SECRET_1]',
+        pin: 1,
+        login: { dbPassword: '[SECRET_2]', api_key: '[SECRET_3]', token: 'next' },
+      },
       counts: { secret: 3 },
     });
     const schema = { properties: { password: { type: 'string' } }, required: ['password'], password: '<password>' };
@@ -194,7 +198,7 @@ describe('secrets', () => {
     'max_tokens: 4096, total_tokens=12',
     'The secret: everybody knows',
     'Forgot your password? Reset it here',
-    'password: [secret]',
+    'password: [SECRET_1]',
     'password: <password>',
     'task-force sk-ills and risk-averse',
     'desk-1234567890123456789012345',
@@ -213,8 +217,8 @@ describe('whole values', () => {
     };
     expect(clean(given)).toEqual({
       value: {
-        messages: [{ role: 'user', content: [{ type: 'text', text: 'I am [email]' }] }],
-        metadata: { '[email]': 1, '[email] 2': '[card]' },
+        messages: [{ role: 'user', content: [{ type: 'text', text: 'I am [EMAIL_1]' }] }],
+        metadata: { '[EMAIL_2]': 1, '[EMAIL_3]': '[CARD_1]' },
       },
       counts: { email: 3, card: 1 },
     });
@@ -223,14 +227,14 @@ describe('whole values', () => {
   test('JSON in a string stays JSON, and an escape hides nothing', () => {
     const given = '{"to": "x\\nbob@example.com", "hidden": "amy\\u0040example.com", "card": 4111111111111111}';
     const { value, counts } = clean(given);
-    expect(JSON.parse(value)).toEqual({ to: 'x\n[email]', hidden: '[email]', card: '[card]' });
+    expect(JSON.parse(value)).toEqual({ to: 'x\n[EMAIL_1]', hidden: '[EMAIL_2]', card: '[CARD_1]' });
     expect(counts).toEqual({ email: 2, card: 1 });
     const twice = JSON.stringify({ inner: JSON.stringify({ a: '\tbob@example.com' }) });
-    expect(JSON.parse(JSON.parse(clean(twice).value).inner)).toEqual({ a: '\t[email]' });
+    expect(JSON.parse(JSON.parse(clean(twice).value).inner)).toEqual({ a: '\t[EMAIL_1]' });
   });
 
   test('JSON that was cut off is cleaned as text', () => {
-    expect(text('{"to": "bob@example.com", "te')).toBe('{"to": "[email]", "te');
+    expect(text('{"to": "bob@example.com", "te')).toBe('{"to": "[EMAIL_1]", "te');
   });
 
   test('what needs no change is the very same value', () => {

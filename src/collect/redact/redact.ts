@@ -3,18 +3,18 @@
  * card numbers. A string that is itself JSON (tool arguments, tool results) is taken apart and put together again, so
  * it stays valid JSON and an escape cannot hide an address. Pictures and the like (media.ts) are not text and are left alone.
  * What was not changed is returned as it was, byte for byte.
+ *
+ * A redaction is what is done to one turn: its values share the numbers of their placeholders, the work they may cost, and what
+ * was found by the words around it (`spread`).
  */
-import { createRecent } from '../recent.ts';
 import { isObject, isTooIntricate, MAX_DEPTH, parseUntrusted } from '../untrusted.ts';
-import { card } from './card.ts';
-import { email } from './email.ts';
+import { keyContext } from './context.ts';
 import { isMedia } from './media.ts';
-import { type Counts, findAll, type Redactor, replaceSpans } from './redactor.ts';
-import { secret } from './secret.ts';
-import { isSecretUnder, type SecretName, secretName } from './secret-name.ts';
-
-/** Secrets first: where a secret and an address overlap (a password before '@host'), the earlier start decides. */
-export const redactors: readonly Redactor[] = [secret, email, card];
+import { digestOf, type Numbers, placeholderOf } from './placeholder.ts';
+import { type Counts, findAll, replaceSpans, type Span } from './redactor.ts';
+import { type KeyRead, ordinaryRules, type Rules } from './rules.ts';
+import { isSecretUnder, secretName } from './secret-name.ts';
+import { spreading } from './spread.ts';
 
 /** JSON inside JSON inside JSON: agents do that twice at most. */
 const MAX_NESTING = 4;
@@ -26,38 +26,98 @@ const MAX_NESTING = 4;
  */
 const MAX_WORK = 40 * 1024 * 1024;
 /** What finding and replacing one piece costs, in characters. */
-const SPAN_WORK = 32;
+const SPAN_WORK = 128;
 
 /** More than `MAX_WORK`. What was not looked at may not be stored, so there is no half result. */
 export class TooMuchWork extends Error {
   override readonly name = 'TooMuchWork';
 }
 
-export type Options = { readonly using?: readonly Redactor[]; readonly maxWork?: number };
+/** What is left to be spent; several values of one turn share one. */
+export type Work = { left: number };
+export const workOfTurn = (): Work => ({ left: MAX_WORK });
 
-export function redact<T>(value: T, counts: Counts, options: Options = {}): T {
-  const { using = redactors, maxWork = MAX_WORK } = options;
-  return walk(value, { counts, using, nesting: 0, work: { left: maxWork } }, 0) as T;
+export type Options = { readonly rules?: Rules; readonly work?: Work; readonly numbers?: Numbers };
+
+/** One value that was replaced, by its hash. */
+export type Find = {
+  readonly kind: string;
+  readonly digest: string;
+  readonly placed: string;
+  readonly isContextual: boolean;
+};
+
+export type Redaction = {
+  clean<T>(value: T): T;
+  /** Replaces what was found before by the words around it, wherever it stands without them. */
+  spread<T>(value: T): T;
+  /** Counts what was found in the same value before; false: it would have another placeholder now. */
+  again(finds: readonly Find[]): boolean;
+  readonly counts: Counts;
+  readonly finds: readonly Find[];
+};
+
+export function openRedaction(options: Options = {}): Redaction {
+  const { rules = ordinaryRules, work = workOfTurn(), numbers = new Map() } = options;
+  const counts: Counts = {};
+  const finds: Find[] = [];
+  const told = new Map<string, string>();
+  const known = new Map<string, Find>(); // the same value comes often, and hashing it is most of the cost
+  const placeOf = (kind: string, digest: string) => placeholderOf(kind, digest, rules.policyOf(kind), numbers);
+  const place = ({ kind, isContextual = false }: Pick<Span, 'kind' | 'isContextual'>, value: string): string => {
+    let find = known.get(`${kind} ${value}`);
+    if (find === undefined || (isContextual && !find.isContextual)) {
+      const digest = digestOf(kind, value, rules.key);
+      find = { kind, digest, placed: placeOf(kind, digest), isContextual };
+      known.set(`${kind} ${value}`, find);
+      if (isContextual) told.set(value, find.placed);
+    }
+    counts[kind] = (counts[kind] ?? 0) + 1;
+    finds.push(find);
+    return find.placed;
+  };
+  const context: Context = { rules, nesting: 0, work, place, about: null };
+  return {
+    clean: <T>(value: T): T => walk(value, context, 0) as T,
+    spread: <T>(value: T): T => (told.size === 0 ? value : (spreading(told, (n) => spend(context, n))(value) as T)),
+    again(before) {
+      const isSame = before.every(({ kind, digest, placed }) => placeOf(kind, digest) === placed);
+      if (isSame) for (const { kind } of before) counts[kind] = (counts[kind] ?? 0) + 1;
+      return isSame;
+    },
+    counts,
+    finds,
+  };
 }
 
-export function hasPersonalData(text: string, using: readonly Redactor[] = redactors): boolean {
-  return findAll(text, using).length > 0;
+/** One value by itself. */
+export function redact<T>(value: T, counts: Counts, options: Options = {}): T {
+  const redaction = openRedaction(options);
+  const clean = redaction.spread(redaction.clean(value));
+  for (const kind in redaction.counts) counts[kind] = (counts[kind] ?? 0) + (redaction.counts[kind] as number);
+  return clean;
+}
+
+export function hasPersonalData(text: string): boolean {
+  return findAll(text, ordinaryRules.redactors).length > 0;
 }
 
 type Context = {
-  readonly counts: Counts;
-  readonly using: readonly Redactor[];
+  readonly rules: Rules;
   readonly nesting: number;
-  readonly work: { left: number };
+  readonly work: Work;
+  readonly place: (span: Pick<Span, 'kind' | 'isContextual'>, value: string) => string;
+  /** What the name of the field says about its value. */
+  readonly about: string | null;
 };
 
-function spend(context: Context, characters: number): void {
+function spend(context: Pick<Context, 'work'>, characters: number): void {
   context.work.left -= characters;
   if (context.work.left < 0) throw new TooMuchWork('Redacting this takes more work than one turn may cost.');
 }
 
 function walk(value: unknown, context: Context, depth: number): unknown {
-  if (typeof value === 'string') return value.length < 6 ? value : redactText(value, context);
+  if (typeof value === 'string') return value.length < context.rules.shortest ? value : redactText(value, context);
   if (typeof value === 'number') return redactNumber(value, context);
   if (typeof value !== 'object' || value === null) return value;
   if (depth > MAX_DEPTH) throw new Error(`The value is nested deeper than ${MAX_DEPTH}, so it cannot be redacted.`);
@@ -80,33 +140,30 @@ function walkObject(object: Record<string, unknown>, context: Context, depth: nu
   let entries: [string, unknown][] | null = null; // made at the first change: most objects have none
   for (const key in object) {
     const before = object[key];
-    const { name, holds } = readKey(key, context);
-    const item = isSecretUnder(holds, before) ? hide(context) : walk(before, context, depth + 1);
+    const { name, holds, context: about } = readKey(key, context);
+    const item = isSecretUnder(holds, before)
+      ? context.place(secretField, String(before))
+      : walk(before, about === context.about ? context : { ...context, about }, depth + 1);
     if (entries === null && (item !== before || name !== key)) entries = entriesBefore(object, key);
     entries?.push([name, item]);
   }
   return entries === null ? object : Object.fromEntries(distinct(entries));
 }
 
-function hide(context: Context): string {
-  context.counts.secret = (context.counts.secret ?? 0) + 1;
-  return '[secret]';
-}
+const secretField = { kind: 'secret', isContextual: true };
 
-type Key = { readonly name: string; readonly holds: SecretName };
-/** Bodies have few different keys and many of each. */
-const plainKeys = createRecent<Key>(2000);
 const LONGEST_PLAIN_KEY = 64;
-
-function readKey(key: string, context: Context): Key {
-  const known = plainKeys.get(key);
-  if (known !== undefined && context.using === redactors) return known;
-  const read = { name: key.length < 6 ? key : redactText(key, context), holds: secretName(key) };
-  if (read.name === key && key.length <= LONGEST_PLAIN_KEY && context.using === redactors) plainKeys.set(key, read);
+/** Bodies have few different keys and many of each. */
+function readKey(key: string, context: Context): KeyRead {
+  const known = context.rules.plainKeys.get(key);
+  if (known !== undefined) return known;
+  const name = key.length < 6 ? key : redactText(key, context.about === null ? context : { ...context, about: null });
+  const read = { name, holds: secretName(key), context: keyContext(key) };
+  if (name === key && key.length <= LONGEST_PLAIN_KEY) context.rules.plainKeys.set(key, read);
   return read;
 }
 
-/** Two addresses as keys become `[email]` and `[email] 2`: neither entry is lost. Each number is tried once per name. */
+/** Two keys of a kind that is not numbered become `[KR_RRN]` and `[KR_RRN] 2`: neither entry is lost. Each number is tried once per name. */
 function distinct(entries: [string, unknown][]): [string, unknown][] {
   const seen = new Set<string>();
   const next = new Map<string, number>();
@@ -132,18 +189,13 @@ function entriesBefore(object: Record<string, unknown>, end: string): [string, u
   return entries;
 }
 
-/**
- * Long texts in which nothing was found. An agent's instructions come with every call and a conversation is sent whole with
- * every turn, so most of what arrives has been looked at before, and comparing is several times cheaper than looking.
- */
-const unchanged = createRecent<true>(8 * 1024 * 1024); // characters
 const REMEMBER_FROM = 200;
 
 function redactText(text: string, context: Context): string {
   spend(context, text.length);
   // Inside JSON inside JSON less is looked at, so what was found clean there says nothing here.
-  if (text.length < REMEMBER_FROM || context.nesting > 0 || context.using !== redactors)
-    return redactNewText(text, context);
+  if (text.length < REMEMBER_FROM || context.nesting > 0 || context.about !== null) return redactNewText(text, context);
+  const { unchanged } = context.rules;
   const redacted = unchanged.get(text) ? text : redactNewText(text, context);
   if (redacted === text) unchanged.set(text, true, text.length);
   return redacted;
@@ -151,8 +203,7 @@ function redactText(text: string, context: Context): string {
 
 function redactNewText(text: string, context: Context): string {
   if (isMedia(text)) return text;
-  const spans = findAll(text, context.using);
-  spend(context, spans.length * SPAN_WORK);
+  const spans = spansIn(text, context);
   if ((spans.length > 0 || text.includes('\\')) && context.nesting < MAX_NESTING && looksLikeJson(text)) {
     const inner = parseUntrusted(text);
     if (inner === undefined && isTooIntricate(Buffer.from(text)))
@@ -163,18 +214,36 @@ function redactNewText(text: string, context: Context): string {
       if (spans.length === 0) return text;
     }
   }
-  return spans.length === 0 ? text : replaceSpans(text, spans, context.counts);
+  return spans.length === 0 ? text : replaceSpans(text, spans, context.place);
 }
+
+/** What is to be replaced in it. The name of its field is read as the words before it: `{"passport": "M12345678"}`. */
+function spansIn(text: string, { rules, about, work }: Context): Span[] {
+  const isNamed = about !== null && text.length <= LONGEST_NAMED;
+  const before = isNamed ? `${about}: ` : '';
+  const found = findAll(before + text, rules.redactors, (characters) => spend({ work }, characters));
+  if (found.length === 0) return found;
+  spend({ work }, found.length * SPAN_WORK);
+  const shift = before.length;
+  const own = !isNamed
+    ? found
+    : found
+        .filter(({ end }) => end > shift)
+        .map((span) => ({ ...span, start: Math.max(0, span.start - shift), end: span.end - shift }));
+  return own.filter((span) => !rules.allows(text.slice(span.start, span.end), span));
+}
+/** What a field's name says is about a value, not about a page. */
+const LONGEST_NAMED = 400;
 
 function looksLikeJson(text: string): boolean {
   const first = text.trimStart()[0];
   return first === '{' || first === '[' || first === '"';
 }
 
-/** A number large enough to be a card. */
+/** A number large enough to be a card, or one whose field says what it is. */
 function redactNumber(value: number, context: Context): unknown {
-  if (value < 1e12 || !Number.isSafeInteger(value)) return value;
-  const spans = findAll(String(value), context.using);
-  if (spans.length === 0) return value;
-  return replaceSpans(String(value), spans, context.counts);
+  if (!Number.isSafeInteger(value) || value < (context.about === null ? 1e12 : 1e6)) return value;
+  const text = String(value);
+  const spans = spansIn(text, context);
+  return spans.length === 0 ? value : replaceSpans(text, spans, context.place);
 }

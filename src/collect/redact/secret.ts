@@ -20,7 +20,7 @@ const beginning = new RegExp(
 /** Where one may stand behind its name, from the name's last common letters on. */
 const name = new RegExp(
   '(?:ass[Ww]|ASSW|ass[Pp]hrase|ASSPHRASE|[Pp]wd|PWD|비밀번호|[Kk]ey|KEY|ecret|ECRET|oken|OKEN|uthorization|UTHORIZATION)' +
-    '[A-Za-z0-9_-]{0,20}["\'\\\\]{0,3}\\s{0,3}[:=]',
+    '[A-Za-z0-9_-]{0,20}["\'\\\\]{0,3}\\s{0,3}(?:[:=]|(?:is|was|to|는|은|가)\\s)',
   'g',
 );
 
@@ -89,6 +89,8 @@ const shapes: Readonly<Record<string, readonly RegExp[]>> = {
 /** From the letters that `name` finds on. Bounded before the value, open only in it. */
 const named: readonly RegExp[] = [
   new RegExp(`(?:ass(?:word|wd|phrase|wort)|비밀번호|pwd)[a-z0-9_-]{0,20}${is}(?:${quoted}|${password})`, 'iy'),
+  // "my password is hunter2": of words that are none, at least a digit and a letter tell it.
+  /(?:ass(?:word|wd|phrase|wort)|비밀번호|pwd)\s{0,3}(?:is|was|to|는|은|가)\s{1,3}["']?((?=[^\s"',;]{0,63}?\d)(?=[^\s"',;]{0,63}?[A-Za-z!@#$%^&*])[^\s"',;]{5,64})/iy,
   // `api_key`, `apiKey`, `Secret Access Key`: what stands before `key` says which it is.
   new RegExp(`(?<=(?:api|access|secret|private|auth|account|master)[-_ ]?)key${is}["'\\\\]{0,2}(${token}{6,})`, 'iy'),
   new RegExp(`(?:ecret|oken)[a-z0-9_-]{0,20}${is}["'\\\\]{0,2}((?=${token}{0,63}?\\d|${token}{16})${token}{6,})`, 'iy'),
@@ -105,16 +107,22 @@ export const secret: Redactor = {
     const spans: Span[] = [];
     const memory: Memory = { segmentEnd: 0, keyEnd: 0 };
     find(text, beginning, spans, (at, began) => read(text, at, began, memory));
-    find(text, name, spans, (at) => firstMatch(named, text, at));
+    find(text, name, spans, (at) => firstMatch(named, text, at), true);
     return spans;
   },
 };
 
-function find(text: string, where: RegExp, spans: Span[], look: (at: number, began: string) => Found | null): void {
+function find(
+  text: string,
+  where: RegExp,
+  spans: Span[],
+  look: (at: number, began: string) => Found | null,
+  isContextual = false,
+): void {
   where.lastIndex = 0;
   for (let hit = where.exec(text); hit !== null; hit = where.exec(text)) {
     const found = look(hit.index, hit[0]);
-    if (found !== null) spans.push({ ...found, kind: 'secret' });
+    if (found !== null) spans.push({ ...found, kind: 'secret', isContextual });
     where.lastIndex = Math.max(hit.index + 1, found?.end ?? 0);
   }
 }

@@ -23,6 +23,10 @@ export type Both<T> = { readonly baseline: T; readonly candidate: T };
 /** What can be measured of the two releases of a rollout since its step began. Each is read once, whoever asks. */
 export type Sides = {
   readonly settings: RolloutSettings;
+  /** Of users that should get the candidate. */
+  readonly share: number;
+  /** Users whose conversations were begun with each, as drawn. */
+  units(): Promise<Both<number>>;
   calls(): Promise<Both<Calls>>;
   said(): Promise<Both<Said>>;
   /** Of the candidate's calls that worked. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { adamStep, checkAdamParams, newAdamState } from './adam.ts';
+import { checkAdamParams } from '../check-training.ts';
+import { adamStep, newAdamState } from './adam.ts';
 
 const params = (p = {}) => checkAdamParams({ learningRate: 0.1, ...p });
 

@@ -15,35 +15,6 @@ export const newAdamState = (size: number): AdamState => ({
   steps: 0,
 });
 
-/** The bounds within which AdamW means something; throws an EngineError outside them. */
-export function checkAdamParams(adam: AdamParams): Required<AdamParams> {
-  const full = { beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0, gradClipNorm: 0, ...withoutUndefined(adam) };
-  const bounds = {
-    learningRate: [0, Number.MAX_VALUE],
-    beta1: [0, 1 - 1e-9],
-    beta2: [0, 1 - 1e-9],
-    eps: [Number.MIN_VALUE, Number.MAX_VALUE],
-    weightDecay: [0, Number.MAX_VALUE],
-    gradClipNorm: [0, Number.MAX_VALUE],
-  } as const;
-  for (const [name, [low, high]] of Object.entries(bounds) as [keyof typeof bounds, readonly [number, number]][]) {
-    const value = full[name];
-    if (!(value >= low && value <= high))
-      throw new EngineError(`${name} ${value} must be a number of at least ${low}${high < 2 ? ' and below 1' : ''}.`);
-  }
-  return full;
-}
-
-function withoutUndefined<T extends object>(value: T): T {
-  return Object.fromEntries(Object.entries(value).filter(([, v]) => v !== undefined)) as T;
-}
-
-export function globalNorm(gradient: Float32Array): number {
-  let sum = 0;
-  for (let i = 0; i < gradient.length; i++) sum += gradient[i]! * gradient[i]!;
-  return Math.sqrt(sum);
-}
-
 /** Moves `weights` one step against `gradient` and returns the gradient's norm before clipping. */
 export function adamStep(
   weights: Float32Array,
@@ -70,4 +41,10 @@ export function adamStep(
     weights[i] = keep * weights[i]! - (rate * first) / (Math.sqrt(second) + scaledEps);
   }
   return norm;
+}
+
+export function globalNorm(gradient: Float32Array): number {
+  let sum = 0;
+  for (let i = 0; i < gradient.length; i++) sum += gradient[i]! * gradient[i]!;
+  return Math.sqrt(sum);
 }

@@ -1,31 +1,92 @@
 /**
- * The shape of a model: what a Hugging Face `config.json` of a Qwen3 decoder says, parsed at the door, and the names and
- * shapes of the tensors that follow from it. Settings this engine would have to ignore (rope scaling, sliding windows,
- * attention biases) are refused, because a model that computes something else is worse than no model.
+ * The shape of a model: what the Hugging Face `config.json` of a decoder says, parsed at the door, and the names and shapes
+ * of the tensors that follow from it. Settings this engine would have to ignore (other ways to stretch positions, sliding
+ * windows, other biases) are refused, because a model that computes something else is worse than no model.
  */
 import { z } from 'zod';
 import { EngineError } from '../../errors.ts';
 
+/** The linear layers of a decoder block, by the name LoRA targets use. */
+export const LINEAR_LAYERS = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'] as const;
+export type LinearLayer = (typeof LINEAR_LAYERS)[number];
+
+type Family = {
+  /** What people call it. */
+  readonly name: string;
+  readonly architecture: string;
+  /** Queries and keys are normed per head before they are turned by position. */
+  readonly headNorms: boolean;
+  /** Linear layers that add a bias. */
+  readonly biased: readonly LinearLayer[];
+  /** What its config.json says of the things this engine takes for granted. */
+  readonly settled: Readonly<Record<string, unknown>>;
+};
+
+/** The decoders this engine knows, by their `model_type`: one description (decoder.ts), and here what sets them apart. */
+export const FAMILIES = {
+  qwen3: {
+    name: 'Qwen3',
+    architecture: 'Qwen3ForCausalLM',
+    headNorms: true,
+    biased: [],
+    settled: { attention_bias: false, use_sliding_window: false },
+  },
+  qwen2: {
+    name: 'Qwen2.5',
+    architecture: 'Qwen2ForCausalLM',
+    headNorms: false,
+    biased: ['q_proj', 'k_proj', 'v_proj'],
+    settled: { use_sliding_window: false },
+  },
+  llama: {
+    name: 'Llama',
+    architecture: 'LlamaForCausalLM',
+    headNorms: false,
+    biased: [],
+    settled: { attention_bias: false, mlp_bias: false },
+  },
+} as const satisfies Record<string, Family>;
+export type ModelType = keyof typeof FAMILIES;
+
+/** What sets this model's family apart. */
+export const familyOf = (config: Pick<ModelConfig, 'model_type'>): Family => FAMILIES[config.model_type];
+
 const size = z.int().positive().max(1_000_000);
 
+/** Llama 3.1's way to a longer context: slow rotations are slowed down by `factor`, fast ones are left, with a ramp between. */
+const ropeScaling = z.object({
+  rope_type: z.literal('llama3'),
+  factor: z.number().min(1),
+  low_freq_factor: z.number().positive(),
+  high_freq_factor: z.number().positive(),
+  original_max_position_embeddings: size.max(100_000_000),
+});
+export type RopeScaling = Readonly<z.infer<typeof ropeScaling>>;
+
+const rope = z.looseObject({ rope_type: z.string().optional(), type: z.string().optional() });
+
 const schema = z.object({
-  model_type: z.literal('qwen3'),
+  model_type: z.enum(Object.keys(FAMILIES) as [ModelType]),
   hidden_size: size,
   intermediate_size: size,
   num_hidden_layers: size.max(1000),
   num_attention_heads: size.max(10_000),
-  num_key_value_heads: size.max(10_000).optional(),
-  head_dim: size.max(10_000).optional(),
+  num_key_value_heads: size.max(10_000).nullish(),
+  head_dim: size.max(10_000).nullish(),
   vocab_size: size.max(10_000_000),
   max_position_embeddings: size.max(100_000_000),
   rms_norm_eps: z.number().positive().default(1e-6),
   tie_word_embeddings: z.boolean().default(false),
   rope_theta: z.number().positive().optional(),
-  rope_parameters: z.looseObject({ rope_theta: z.number().positive(), rope_type: z.string().optional() }).nullish(),
-  rope_scaling: z.looseObject({ rope_type: z.string().optional(), type: z.string().optional() }).nullish(),
+  // Newer files have everything about positions here, older ones the base outside and the rest in rope_scaling.
+  rope_parameters: rope.extend({ rope_theta: z.number().positive() }).nullish(),
+  rope_scaling: rope.nullish(),
+  partial_rotary_factor: z.literal(1).nullish(),
   hidden_act: z.literal('silu').default('silu'),
   attention_bias: z.literal(false).default(false),
+  mlp_bias: z.literal(false).default(false),
   use_sliding_window: z.literal(false).default(false),
+  layer_types: z.array(z.literal('full_attention')).max(1000).nullish(),
   bos_token_id: z.int().nonnegative().nullish(),
   eos_token_id: z.union([z.int().nonnegative(), z.array(z.int().nonnegative()).max(64)]).nullish(),
   pad_token_id: z.int().nonnegative().nullish(),
@@ -33,7 +94,7 @@ const schema = z.object({
 
 /** A decoder's shape. The keys are the file's own words, so that one name serves from disk to graph. */
 export type ModelConfig = {
-  readonly model_type: 'qwen3';
+  readonly model_type: ModelType;
   readonly hidden_size: number;
   readonly intermediate_size: number;
   readonly num_hidden_layers: number;
@@ -44,6 +105,7 @@ export type ModelConfig = {
   readonly max_position_embeddings: number;
   readonly rms_norm_eps: number;
   readonly rope_theta: number;
+  readonly rope_scaling?: RopeScaling;
   readonly tie_word_embeddings: boolean;
   readonly bos_token_id?: number;
   /** Tokens that end a generation. */
@@ -55,15 +117,13 @@ export type ModelConfig = {
 export function parseModelConfig(input: unknown): ModelConfig {
   const parsed = schema.safeParse(input);
   if (!parsed.success) {
-    const problems = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'config'}: ${issue.message}`);
+    const known = Object.entries(FAMILIES).map(([type, { name }]) => `${name} (${type})`);
     throw new EngineError(
-      `This model's config.json is not a Qwen3 decoder this engine can run: ${problems.join('; ')}.`,
+      `This model's config.json is not a decoder this engine can run, which are ${known.join(', ')}: ${problemsOf(parsed.error)}.`,
     );
   }
   const c = parsed.data;
-  const ropeType = c.rope_parameters?.rope_type ?? c.rope_scaling?.rope_type ?? c.rope_scaling?.type ?? 'default';
-  if (ropeType !== 'default')
-    throw new EngineError(`rope type ${ropeType} is not supported; only plain rotary positions ("default") are.`);
+  const scaling = parseRopeScaling({ ...c.rope_scaling, ...c.rope_parameters });
   const heads = c.num_attention_heads;
   const kvHeads = c.num_key_value_heads ?? heads;
   if (heads % kvHeads !== 0)
@@ -73,7 +133,7 @@ export function parseModelConfig(input: unknown): ModelConfig {
     throw new EngineError(`head_dim ${headDim} must be an even whole number: rotary positions turn pairs.`);
   const eos = c.eos_token_id;
   return {
-    model_type: 'qwen3',
+    model_type: c.model_type,
     hidden_size: c.hidden_size,
     intermediate_size: c.intermediate_size,
     num_hidden_layers: c.num_hidden_layers,
@@ -84,6 +144,7 @@ export function parseModelConfig(input: unknown): ModelConfig {
     max_position_embeddings: c.max_position_embeddings,
     rms_norm_eps: c.rms_norm_eps,
     rope_theta: c.rope_parameters?.rope_theta ?? c.rope_theta ?? 10_000,
+    ...(scaling === undefined ? {} : { rope_scaling: scaling }),
     tie_word_embeddings: c.tie_word_embeddings,
     ...(c.bos_token_id == null ? {} : { bos_token_id: c.bos_token_id }),
     eos_token_ids: eos == null ? [] : Array.isArray(eos) ? eos : [eos],
@@ -91,23 +152,37 @@ export function parseModelConfig(input: unknown): ModelConfig {
   };
 }
 
+const problemsOf = (error: z.ZodError) =>
+  error.issues.map((issue) => `${issue.path.join('.') || 'config'}: ${issue.message}`).join('; ');
+
+function parseRopeScaling(given: z.infer<typeof rope>): RopeScaling | undefined {
+  const type = given.rope_type ?? given.type ?? 'default';
+  if (type === 'default') return undefined;
+  if (type !== 'llama3')
+    throw new EngineError(`rope type ${type} is not supported; plain rotary positions ("default") and "llama3" are.`);
+  const parsed = ropeScaling.safeParse({ ...given, rope_type: type });
+  if (!parsed.success)
+    throw new EngineError(
+      `The llama3 rope scaling of this model's config.json is not whole: ${problemsOf(parsed.error)}.`,
+    );
+  const { low_freq_factor: low, high_freq_factor: high } = parsed.data;
+  if (low >= high) throw new EngineError(`low_freq_factor ${low} must be below high_freq_factor ${high}.`);
+  return parsed.data;
+}
+
 /** The contents of a `config.json` that Hugging Face transformers reads as the same model. */
 export function modelConfigJson(config: ModelConfig): Record<string, unknown> {
   const { eos_token_ids: eos, ...rest } = config;
+  const { architecture, settled } = familyOf(config);
   return {
-    architectures: ['Qwen3ForCausalLM'],
+    architectures: [architecture],
     ...rest,
     ...(eos.length === 0 ? {} : { eos_token_id: eos.length === 1 ? eos[0] : eos }),
     hidden_act: 'silu',
-    attention_bias: false,
-    use_sliding_window: false,
+    ...settled,
     dtype: 'float32',
   };
 }
-
-/** The linear layers of a decoder block, by the name LoRA targets use. */
-export const LINEAR_LAYERS = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'] as const;
-export type LinearLayer = (typeof LINEAR_LAYERS)[number];
 
 /** [out, in] of a block's linear layer, and its tensor name in layer `index`. */
 export function linearLayer(config: ModelConfig, index: number, layer: LinearLayer) {
@@ -130,6 +205,7 @@ export function linearLayer(config: ModelConfig, index: number, layer: LinearLay
 
 /** Every tensor of the model: Hugging Face name → shape, linear layers as [out, in]. */
 export function parameterShapes(config: ModelConfig): Map<string, number[]> {
+  const { headNorms, biased } = familyOf(config);
   const shapes = new Map<string, number[]>();
   shapes.set('model.embed_tokens.weight', [config.vocab_size, config.hidden_size]);
   for (let i = 0; i < config.num_hidden_layers; i++) {
@@ -138,9 +214,12 @@ export function parameterShapes(config: ModelConfig): Map<string, number[]> {
     for (const layer of LINEAR_LAYERS) {
       const { module, shape } = linearLayer(config, i, layer);
       shapes.set(`${module}.weight`, [...shape]);
+      if (biased.includes(layer)) shapes.set(`${module}.bias`, [shape[0]]);
     }
-    shapes.set(`${block}.self_attn.q_norm.weight`, [config.head_dim]);
-    shapes.set(`${block}.self_attn.k_norm.weight`, [config.head_dim]);
+    if (headNorms) {
+      shapes.set(`${block}.self_attn.q_norm.weight`, [config.head_dim]);
+      shapes.set(`${block}.self_attn.k_norm.weight`, [config.head_dim]);
+    }
     shapes.set(`${block}.post_attention_layernorm.weight`, [config.hidden_size]);
   }
   shapes.set('model.norm.weight', [config.hidden_size]);

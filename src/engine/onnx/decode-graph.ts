@@ -1,17 +1,17 @@
 /**
  * The decoder as a graph with a key-value cache: one graph serves prompts (many tokens per sequence, empty cache) and
- * single steps. What it computes is model.ts's decoder; how differs, because here nothing is differentiated: queries,
- * keys and values come from one product, gate and up from another, and ONNX Runtime's GroupQueryAttention appends to the
- * cache in place, turns by position and attends only over each sequence's own length.
+ * single steps. Arranged for speed, because here nothing is differentiated: queries, keys and values come from one
+ * product, gate and up from another, and ONNX Runtime's GroupQueryAttention appends to the cache in place, turns by
+ * position and attends only over each sequence's own length.
  *
  * Weights are inputs, not initialisers: a snapshot is then a copy of the arrays and no compilation, and from 8 rows up
  * it is the faster way, too (docs/log.md has the figures).
  */
-import { linearLayer, type ModelConfig } from './config.ts';
+import { type LinearLayer, linearLayer, type ModelConfig, parameterShapes } from './config.ts';
+import { decoder, headName } from './decoder.ts';
 import { Graph, type Tensor } from './graph.ts';
 import { runsInPlace } from './in-place.ts';
-import { headName } from './model.ts';
-import { linear, reshape, rmsNorm } from './ops.ts';
+import { linear, reshape } from './ops.ts';
 import { paddedHeadDim, paddedNormEpsilon, padHeads } from './pad-heads.ts';
 import type { Dim } from './proto.ts';
 import type { Weights } from './weights.ts';
@@ -19,34 +19,25 @@ import type { Weights } from './weights.ts';
 /** A weight of this graph: model tensors laid behind one another, [sum of rows, columns] or [size]. */
 export type DecodeWeight = { readonly name: string; readonly parts: readonly string[]; readonly shape: number[] };
 
+/** Layers that read the same input share a weight here, and a bias where they have one. */
+const stackOf = (name: string) => name.replace(/\.[qkv]_proj\./, '.qkv.').replace(/\.(gate|up)_proj\./, '.gate_up.');
+
 /** What the graph needs of the model's weights. A tied head is the embedding's own entry, not a copy. */
 export function decodeWeights(config: ModelConfig): DecodeWeight[] {
-  const { hidden_size: d, vocab_size: vocabulary } = config;
-  const headDim = paddedHeadDim(config);
-  const whole = (name: string, shape: number[]): DecodeWeight => ({ name, parts: [name], shape });
-  const stacked = (index: number, name: string, ...layers: Parameters<typeof linearLayer>[2][]): DecodeWeight => {
-    const found = layers.map((layer) => linearLayer({ ...config, head_dim: headDim }, index, layer));
-    const rows = found.reduce((sum, { shape }) => sum + shape[0], 0);
-    return { name, parts: found.map(({ module }) => `${module}.weight`), shape: [rows, found[0]!.shape[1]] };
-  };
-  const weights = [whole('model.embed_tokens.weight', [vocabulary, d])];
-  for (let i = 0; i < config.num_hidden_layers; i++) {
-    const block = `model.layers.${i}`;
-    weights.push(
-      whole(`${block}.input_layernorm.weight`, [d]),
-      stacked(i, `${block}.qkv`, 'q_proj', 'k_proj', 'v_proj'),
-      whole(`${block}.self_attn.q_norm.weight`, [headDim]),
-      whole(`${block}.self_attn.k_norm.weight`, [headDim]),
-      stacked(i, `${block}.o`, 'o_proj'),
-      whole(`${block}.post_attention_layernorm.weight`, [d]),
-      stacked(i, `${block}.gate_up`, 'gate_proj', 'up_proj'),
-      stacked(i, `${block}.down`, 'down_proj'),
-    );
+  const stacks = new Map<string, { name: string; parts: string[]; shape: number[] }>();
+  for (const [part, shape] of parameterShapes(paddedConfig(config))) {
+    const name = stackOf(part);
+    const stack = stacks.get(name);
+    if (stack === undefined) stacks.set(name, { name, parts: [part], shape });
+    else {
+      stack.parts.push(part);
+      stack.shape[0]! += shape[0]!;
+    }
   }
-  weights.push(whole('model.norm.weight', [d]));
-  if (!config.tie_word_embeddings) weights.push(whole('lm_head.weight', [vocabulary, d]));
-  return weights;
+  return [...stacks.values()];
 }
+
+const paddedConfig = (config: ModelConfig): ModelConfig => ({ ...config, head_dim: paddedHeadDim(config) });
 
 /** A copy of a model's weights in this graph's arrangement. */
 export function arrange(config: ModelConfig, weights: ReadonlyMap<string, Float32Array>): Weights {
@@ -79,9 +70,8 @@ export const cacheNames = (layer: number) => ({
 export function decodeGraph(config: ModelConfig): Graph {
   const g = new Graph();
   runsInPlace(g);
-  const { num_attention_heads: heads, num_key_value_heads: keyHeads, rms_norm_eps: eps } = config;
+  const { num_attention_heads: heads, num_key_value_heads: keyHeads } = config;
   const headDim = paddedHeadDim(config);
-  const headEps = paddedNormEpsilon(config);
   const weights = new Map(decodeWeights(config).map(({ name, shape }) => [name, g.input(name, 'float32', shape)]));
   const weight = (name: string) => weights.get(name)!;
   const tokens = g.input('tokens', 'int32', ['batch', 'length']);
@@ -93,20 +83,24 @@ export function decodeGraph(config: ModelConfig): Graph {
   const inverseTemperature = g.input('inverse temperature', 'float32', ['rows', 1]);
   const cache = ['batch', keyHeads, 'capacity', headDim];
 
-  const attend = (x: Tensor, layer: number): Tensor => {
-    const name = `model.layers.${layer}`;
-    const sizes = [heads * headDim, keyHeads * headDim, keyHeads * headDim];
-    const [q, k, v] = split(g, linear(g, x, weight(`${name}.qkv`)), sizes);
-    const normed = (t: Tensor, norm: string) =>
-      rmsNorm(g, reshape(g, t, ['heads', headDim]), weight(`${name}.self_attn.${norm}.weight`), headEps);
-    const lifted = (t: Tensor, size: number) => reshape(g, t, ['batch', 'length', size]);
+  /** The product of layers that share a weight, [tokens, sum of sizes], `plus` or the bias added. */
+  const product = (x: Tensor, index: number, layers: readonly LinearLayer[], plus?: Tensor): Tensor => {
+    const { module } = linearLayer(config, index, layers[0]!);
+    return linear(g, x, weight(stackOf(`${module}.weight`)), plus ?? weights.get(stackOf(`${module}.bias`)));
+  };
+  const project = (x: Tensor, index: number, layers: readonly LinearLayer[]): Tensor[] => {
+    const sizes = layers.map((layer) => linearLayer(paddedConfig(config), index, layer).shape[0]);
+    return split(g, product(x, index, layers), sizes);
+  };
+  const attend = (q: Tensor, k: Tensor, v: Tensor, layer: number): Tensor => {
+    const lifted = (t: Tensor, n: number) => reshape(g, t, ['batch', 'length', n * headDim]);
     const { past, present } = cacheNames(layer);
     const [y, key, value] = g.nodes(
       'GroupQueryAttention',
       [
-        lifted(normed(q!, 'q_norm'), sizes[0]!),
-        lifted(normed(k!, 'k_norm'), sizes[1]!),
-        lifted(v!, sizes[2]!),
+        lifted(q, heads),
+        lifted(k, keyHeads),
+        lifted(v, keyHeads),
         g.input(past[0], 'float32', cache),
         g.input(past[1], 'float32', cache),
         last,
@@ -115,7 +109,7 @@ export function decodeGraph(config: ModelConfig): Graph {
         sin,
       ],
       [
-        { type: 'float32', shape: ['batch', 'length', sizes[0]!] },
+        { type: 'float32', shape: ['batch', 'length', heads * headDim] },
         { type: 'float32', shape: cache },
         { type: 'float32', shape: cache },
       ],
@@ -131,21 +125,21 @@ export function decodeGraph(config: ModelConfig): Graph {
     ) as [Tensor, Tensor, Tensor];
     g.output(present[0], key);
     g.output(present[1], value);
-    return reshape(g, y, ['tokens', sizes[0]!]);
+    return reshape(g, y, ['tokens', heads * headDim]);
   };
 
   const flat = reshape(g, tokens, ['tokens']);
-  let x = g.node('Gather', [weight('model.embed_tokens.weight'), flat], 'float32', ['tokens', config.hidden_size]);
-  for (let i = 0; i < config.num_hidden_layers; i++) {
-    const name = `model.layers.${i}`;
-    const attended = attend(rmsNorm(g, x, weight(`${name}.input_layernorm.weight`), eps), i);
-    x = linear(g, attended, weight(`${name}.o`), x);
-    const inner = rmsNorm(g, x, weight(`${name}.post_attention_layernorm.weight`), eps);
-    const size = config.intermediate_size;
-    const [gate, up] = split(g, linear(g, inner, weight(`${name}.gate_up`)), [size, size]);
-    x = linear(g, gated(g, gate!, up!), weight(`${name}.down`), x);
-  }
-  const hidden = rmsNorm(g, x, weight('model.norm.weight'), eps);
+  const hidden = decoder(config, {
+    graph: g,
+    weight,
+    head: { size: headDim, epsilon: paddedNormEpsilon(config) },
+    embed: () =>
+      g.node('Gather', [weight('model.embed_tokens.weight'), flat], 'float32', ['tokens', config.hidden_size]),
+    project,
+    addProjection: (x, y, index, layer) => product(y, index, [layer], x),
+    attend,
+    gated: (gate, up) => gated(g, gate, up),
+  });
   const chosen = g.node('Gather', [hidden, rows], 'float32', ['rows', config.hidden_size]);
   const logits = linear(g, chosen, weight(headName(config)));
   const softmax = (t: Tensor) => g.node('Softmax', [t], 'float32', t.shape, { attributes: { axis: { int: -1 } } });

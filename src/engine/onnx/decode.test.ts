@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Scores } from './choose.ts';
 import { type ModelConfig, parseModelConfig } from './config.ts';
-import { capacityFor, Decoder, type Prompt, promptBatches, type Row, tokenBytes } from './decode.ts';
+import { capacityFor, Decoder, type Prompt, promptBatches, type Row } from './decode.ts';
+import { tokenBytes } from './memory.ts';
 import { Trainer } from './trainer.ts';
 import { randomWeights, type Weights } from './weights.ts';
 
@@ -23,7 +24,8 @@ function model(over: Record<string, unknown> = {}): { config: ModelConfig; weigh
   const weights = randomWeights(config, 1);
   // Larger than at the start of training, so that the distributions have peaks, and norms that are not all 1.
   for (const values of weights.values())
-    for (let i = 0; i < values.length; i++) values[i] = values[i] === 1 ? 0.5 + (i % 7) / 6 : 9 * values[i]!;
+    for (let i = 0; i < values.length; i++)
+      values[i] = values[i] === 1 || values[i] === 0 ? 0.5 + (i % 7) / 6 : 9 * values[i]!;
   return { config, weights };
 }
 
@@ -68,6 +70,20 @@ describe.each([
   [
     'a head of 24, padded to 32, tied embeddings and one key head',
     { head_dim: 24, tie_word_embeddings: true, num_key_value_heads: 1 },
+  ],
+  ['biases and a head of 12, padded to 16', { model_type: 'qwen2', head_dim: 12 }],
+  [
+    'stretched positions',
+    {
+      model_type: 'llama',
+      rope_scaling: {
+        rope_type: 'llama3',
+        factor: 8,
+        low_freq_factor: 1,
+        high_freq_factor: 4,
+        original_max_position_embeddings: 32,
+      },
+    },
   ],
 ] as const)('a decoder with %s', (_, over) => {
   const made = model(over);

@@ -13,8 +13,9 @@ import { EngineError } from '../../errors.ts';
 import { plainLogprob, type Scores } from './choose.ts';
 import type { ModelConfig } from './config.ts';
 import { arrange, cacheNames, decodeGraph, decodeWeights, headGraph } from './decode-graph.ts';
+import { headName } from './decoder.ts';
 import { runInPlace } from './in-place.ts';
-import { headName } from './model.ts';
+import { tokenBytes } from './memory.ts';
 import { paddedHeadDim, paddedRotaryTables } from './pad-heads.ts';
 import { createSession, float32, int32, type Values } from './session.ts';
 import { checkWeights, type Weights } from './weights.ts';
@@ -50,10 +51,6 @@ export function capacityFor(config: ModelConfig, tokens: number): number {
   while (capacity < tokens) capacity *= 2;
   return Math.min(capacity, Math.max(config.max_position_embeddings, 2));
 }
-
-/** Cache bytes of one token. */
-export const tokenBytes = (config: ModelConfig) =>
-  2 * 4 * config.num_hidden_layers * config.num_key_value_heads * paddedHeadDim(config);
 
 export class Decoder {
   readonly config: ModelConfig;

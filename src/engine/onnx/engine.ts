@@ -3,8 +3,9 @@
  * training calls of each, gives every sampler a frozen copy of the weights, and keeps the memory of it all within a bound.
  * What a model computes is model.ts; training is trainer.ts; sampling is sampler.ts; files are ../checkpoint.ts.
  */
-import { availableParallelism, totalmem } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { EngineError } from '../../errors.ts';
+import { checkTensors } from '../check-checkpoint.ts';
 import {
   type Checkpoint,
   type CheckpointSummary,
@@ -14,19 +15,20 @@ import {
 } from '../checkpoint.ts';
 import type { Engine, LoraSpec, ModelInfo } from '../engine.ts';
 import type { Tensors } from '../safetensors.ts';
+import { endTokens } from '../stop-tokens.ts';
 import { tokenizerFromFiles } from '../tokenizer.ts';
 import { type ModelConfig, parameterCount, parameterShapes, parseModelConfig } from './config.ts';
 import { adapterShape, adapterShapes } from './lora.ts';
-import { modelBytes } from './memory.ts';
-import { createSampler, type Sampler } from './sampler.ts';
+import { inUnits, leastBytes, type MemoryNeed, machineMemory, memoryNeed, modelBytes, needInWords } from './memory.ts';
+import { createSampler, DEFAULT_CACHE_BYTES, type Sampler } from './sampler.ts';
 import { type OptimizerState, Trainer } from './trainer.ts';
-import type { Weights } from './weights.ts';
+import { isIdle, type Weights } from './weights.ts';
 
 export type OnnxEngineOptions = {
   /** Threads of one computation. Results are repeatable for a fixed number. */
   readonly threads?: number; // the machine's cores
   /** Most memory for all models together, in bytes. */
-  readonly memory?: number; // three quarters of the machine's
+  readonly memory?: number; // three quarters of the machine's, or of the container's
   /** Attempts one model decodes at a time. */
   readonly slots?: number; // the sampler's default
 };
@@ -61,7 +63,7 @@ type Entry = {
 
 export function createOnnxEngine(options: OnnxEngineOptions = {}): Engine {
   const threads = options.threads ?? availableParallelism();
-  const memory = options.memory ?? Math.floor(0.75 * totalmem());
+  const memory = options.memory ?? Math.floor(0.75 * machineMemory());
   const entries = new Map<string, Entry>();
   /** Names being loaded, with the bytes they will take. */
   const pending = new Map<string, number>();
@@ -88,18 +90,23 @@ export function createOnnxEngine(options: OnnxEngineOptions = {}): Engine {
     return result;
   }
 
+  function taken(): number {
+    let bytes = 0;
+    for (const entry of entries.values()) bytes += heldBytes(entry);
+    for (const other of pending.values()) bytes += other;
+    return bytes;
+  }
+
   /** Claims a name and memory until `work` is done; both are given back if it fails. */
-  async function claiming<T>(name: string, bytes: number, what: string, work: () => Promise<T>): Promise<T> {
+  async function claiming<T>(name: string, { what, need, advice }: Claim, work: () => Promise<T>): Promise<T> {
     if (closed) throw new EngineError('The engine is closed.');
     if (entries.has(name) || pending.has(name))
       throw new EngineError(`A model called ${name} is loaded already; unload it first, or use another name.`);
-    let held = 0;
-    for (const entry of entries.values()) held += heldBytes(entry);
-    for (const other of pending.values()) held += other;
-    if (held + bytes > memory)
+    const bytes = leastBytes(need);
+    if (taken() + bytes > memory)
       throw new EngineError(
-        `${what} needs ${megabytes(bytes)}; of the ${megabytes(memory)} this engine may use, ${megabytes(held)} are taken. ` +
-          'Unload a model, train an adapter instead of all weights, or take a smaller model.',
+        `${what} needs ${inUnits(bytes)}; of the ${inUnits(memory)} this engine may use, ${inUnits(taken())} are taken. ` +
+          `It is made of ${needInWords(need)}. ${advice}`,
       );
     pending.set(name, bytes);
     try {
@@ -109,15 +116,23 @@ export function createOnnxEngine(options: OnnxEngineOptions = {}): Engine {
     }
   }
 
+  /** Bytes a new sampler of this model may use for keys and values: what nobody else has, and at least what was claimed. */
+  function cacheRoom(entry: Entry): number {
+    const { cache } = needOf(entry);
+    return Math.min(DEFAULT_CACHE_BYTES, cache + Math.max(0, memory - taken()));
+  }
+
   function acquireSampler(entry: Entry): Sampling {
     const { model } = entry;
     const version = model.kind === 'trainable' ? model.trainer.version : model.version;
     if (entry.sampling?.version !== version || entry.sampling.retired) {
       retire(entry);
+      const cacheBytes = cacheRoom(entry);
       const weights = model.kind === 'trainable' ? model.trainer.merged() : model.weights;
       const sampler = createSampler(entry.config, weights, {
         threads,
         version,
+        cacheBytes,
         ...(entry.decodeText === undefined ? {} : { decodeText: entry.decodeText }),
         ...(options.slots === undefined ? {} : { slots: options.slots }),
       });
@@ -153,12 +168,24 @@ export function createOnnxEngine(options: OnnxEngineOptions = {}): Engine {
   }
 
   return {
+    traits: { computesHere: true, overlaps: true },
+
     async load(name, folder, { lora } = {}) {
       const summary = await inspectCheckpoint(folder);
       const config = parseModelConfig(summary.config);
+      checkTensors(folder, config, summary.tensors);
       const spec = lora ?? summary.adapter;
-      const bytes = modelBytes(config, trainableCount(config, spec));
-      return await claiming(name, bytes, `${folder} (${summary.parameters} parameters)`, async () => {
+      const need = memoryNeed(config, trainableCount(config, spec));
+      const adapted = leastBytes(memoryNeed(config, trainableCount(config, ADAPTER)));
+      const claim = {
+        what: `${folder} (${summary.parameters} parameters)`,
+        need,
+        advice:
+          spec === undefined && taken() + adapted <= memory
+            ? `With an adapter (lora) beside frozen weights it needs ${inUnits(adapted)}.`
+            : 'Unload a model, take a smaller one, or let the engine use more memory.',
+      };
+      return await claiming(name, claim, async () => {
         const entry = await loadEntry(name, folder, summary, threads, memory, lora);
         if (closed) throw new EngineError('The engine was closed while it loaded a model.');
         entries.set(name, entry);
@@ -214,7 +241,7 @@ export function createOnnxEngine(options: OnnxEngineOptions = {}): Engine {
       const entry = entryOf(model);
       const trainer = trainerOf(entry);
       return await inTurn(entry, () =>
-        claiming(name, modelBytes(entry.config, 0), `A snapshot of ${model}`, async () => {
+        claiming(name, snapshotClaim(entry), async () => {
           const frozen = { kind: 'snapshot', weights: trainer.merged(), version: trainer.version } as const;
           const { config, origin, decodeText } = entry;
           const made = {
@@ -244,6 +271,18 @@ export function createOnnxEngine(options: OnnxEngineOptions = {}): Engine {
   };
 }
 
+/** What is asked for when a model is to be held. */
+type Claim = { readonly what: string; readonly need: MemoryNeed; readonly advice: string };
+
+const snapshotClaim = ({ name, config }: Entry): Claim => ({
+  what: `A snapshot of ${name}`,
+  need: memoryNeed(config, 0),
+  advice: 'Unload a model, or let the engine use more memory.',
+});
+
+/** The adapter that advice is given for. */
+const ADAPTER: LoraSpec = { rank: 16, alpha: 32 };
+
 async function closeSampler(sampling: Sampling): Promise<void> {
   // A sampler that could not be made has told its users already, and there is nothing to close.
   const sampler = await sampling.sampler.catch(() => undefined);
@@ -263,8 +302,9 @@ async function loadEntry(
       `${folder} holds an adapter of its own; load its base to start another, or load it without lora.`,
     );
   const found = await readCheckpoint(folder);
-  const config = parseModelConfig(found.config);
-  const weights = plainTensors(found.weights, parameterShapes(config));
+  const config = { ...parseModelConfig(found.config), eos_token_ids: endTokens(found.config, found.files) };
+  const needed = new Map([...found.weights].filter(([tensor]) => !isIdle(config, tensor)));
+  const weights = plainTensors(needed, parameterShapes(config));
   const own = found.adapter;
   const ownSpec = own === undefined ? undefined : { rank: own.rank, alpha: own.alpha, targets: own.targets };
   const spec = lora ?? ownSpec;
@@ -368,10 +408,13 @@ function trainableCount(config: ModelConfig, lora: LoraSpec | undefined): number
   return count;
 }
 
-/** What a model may come to hold: a trainable one is counted with its gradient and moments from the start. */
-function heldBytes({ config, model, sampling }: Entry): number {
-  const trainable = model.kind === 'snapshot' ? 0 : model.trainer.trainableParameters;
-  return modelBytes(config, trainable) + (sampling?.ready?.bytes ?? 0);
+const needOf = ({ config, model }: Entry): MemoryNeed =>
+  memoryNeed(config, model.kind === 'snapshot' ? 0 : model.trainer.trainableParameters);
+
+/** What a model may come to hold: gradient, moments and the least of a sampler are counted from the start. */
+function heldBytes(entry: Entry): number {
+  const need = needOf(entry);
+  return Math.max(leastBytes(need), need.weights + need.training + (entry.sampling?.ready?.bytes ?? 0));
 }
 
 function infoOf(entry: Entry): ModelInfo {
@@ -395,5 +438,3 @@ function infoOf(entry: Entry): ModelInfo {
   const info = { ...common, kind: 'trainable', parameters, trainableParameters, version, bytes } as const;
   return lora === undefined ? info : { ...info, lora };
 }
-
-const megabytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;

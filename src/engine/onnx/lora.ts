@@ -5,6 +5,7 @@
  */
 import { EngineError } from '../../errors.ts';
 import type { LoraSpec } from '../engine.ts';
+import { addLowRank } from '../low-rank.ts';
 import { LINEAR_LAYERS, type LinearLayer, linearLayer, type ModelConfig } from './config.ts';
 import { seededRandom } from './random.ts';
 import type { Weights } from './weights.ts';
@@ -69,13 +70,9 @@ export function mergeAdapter(
 ): Weights {
   const merged: Weights = new Map(base);
   for (const layer of adaptedLayers(config, adapter)) {
-    const [a, b, w] = [lora.get(layer.a)!, lora.get(layer.b)!, Float32Array.from(base.get(layer.weight)!)];
-    for (let o = 0; o < layer.out; o++)
-      for (let r = 0; r < adapter.rank; r++) {
-        const factor = adapter.scale * b[o * adapter.rank + r]!;
-        for (let i = 0; i < layer.in; i++) w[o * layer.in + i]! += factor * a[r * layer.in + i]!;
-      }
-    merged.set(layer.weight, w);
+    const [a, b] = [lora.get(layer.a)!, lora.get(layer.b)!];
+    const { rank, scale } = adapter;
+    merged.set(layer.weight, addLowRank(base.get(layer.weight)!, { a, b, rank, scale }));
   }
   return merged;
 }

@@ -1,11 +1,9 @@
 /**
- * The model: a Qwen3 decoder (RMSNorm, rotary positions, grouped-query attention with a norm on queries and keys, SwiGLU)
- * and the two training graphs over it. All sequences of a batch lie packed in `rows` of `length` tokens; `mask` keeps them
- * apart and `positions` restart with each, so short sequences share a row and padding is not paid for.
- *
- * Follows Hugging Face transformers' modeling_qwen3.py in what it computes; fixtures/ holds figures recorded from it.
+ * The training graphs: the decoder with gradients. All sequences of a batch lie packed in `rows` of `length` tokens; `mask`
+ * keeps them apart and `positions` restart with each, so short sequences share a row and padding is not paid for.
  */
-import { type LinearLayer, linearLayer, type ModelConfig, parameterShapes } from './config.ts';
+import { familyOf, type LinearLayer, linearLayer, type ModelConfig, parameterShapes } from './config.ts';
+import { decoder, headName } from './decoder.ts';
 import { Graph, type Tensor } from './graph.ts';
 import { runsInPlace } from './in-place.ts';
 import { type AdapterShape, adapterNames, adapterShapes } from './lora.ts';
@@ -16,7 +14,6 @@ import {
   linear,
   type RotaryTables,
   reshape,
-  rmsNorm,
   rotary,
   swiglu,
   targetLogprob,
@@ -24,7 +21,7 @@ import {
 } from './ops.ts';
 
 /** What a graph of this model is made of: the weights by name, and an adapter if there is one. */
-export type ModelGraph = {
+type ModelGraph = {
   readonly graph: Graph;
   readonly config: ModelConfig;
   readonly adapter?: AdapterShape;
@@ -32,7 +29,7 @@ export type ModelGraph = {
 };
 
 /** Declares every weight as an input of the graph under its own name. */
-export function modelGraph(config: ModelConfig, adapter?: AdapterShape): ModelGraph {
+function modelGraph(config: ModelConfig, adapter?: AdapterShape): ModelGraph {
   const graph = new Graph();
   const inputs = new Map<string, Tensor>();
   const shapes = [...parameterShapes(config), ...(adapter === undefined ? [] : adapterShapes(config, adapter))];
@@ -45,10 +42,11 @@ export function modelGraph(config: ModelConfig, adapter?: AdapterShape): ModelGr
   return { graph, config, weight, ...(adapter === undefined ? {} : { adapter }) };
 }
 
-/** A linear layer of block `index`, with its adapter if it has one: x·Wᵀ + scale · (x·Aᵀ)·Bᵀ. */
-export function project(m: ModelGraph, x: Tensor, index: number, layer: LinearLayer): Tensor {
+/** A linear layer of block `index`, with its bias and adapter if it has them: x·Wᵀ + bias + scale · (x·Aᵀ)·Bᵀ. */
+function project(m: ModelGraph, x: Tensor, index: number, layer: LinearLayer): Tensor {
   const { module } = linearLayer(m.config, index, layer);
-  const y = linear(m.graph, x, m.weight(`${module}.weight`));
+  const bias = familyOf(m.config).biased.includes(layer) ? m.weight(`${module}.bias`) : undefined;
+  const y = linear(m.graph, x, m.weight(`${module}.weight`), bias);
   if (!m.adapter?.targets.includes(layer)) return y;
   const { a, b } = adapterNames(module);
   return linear(m.graph, linear(m.graph, x, m.weight(a)), m.weight(b), y, m.adapter.scale);
@@ -62,45 +60,34 @@ type Layout = {
   readonly mask: Tensor;
 };
 
-function block(m: ModelGraph, x: Tensor, index: number, layout: Layout): Tensor {
-  const { graph: g, config } = m;
-  const name = `model.layers.${index}`;
-  const input = rmsNorm(g, x, m.weight(`${name}.input_layernorm.weight`), config.rms_norm_eps);
-  const attended = add(g, x, selfAttention(m, input, index, layout));
-  const inner = rmsNorm(g, attended, m.weight(`${name}.post_attention_layernorm.weight`), config.rms_norm_eps);
-  const hidden = swiglu(g, project(m, inner, index, 'gate_proj'), project(m, inner, index, 'up_proj'));
-  return add(g, attended, project(m, hidden, index, 'down_proj'));
-}
-
-function selfAttention(m: ModelGraph, x: Tensor, index: number, { positions, tables, mask }: Layout): Tensor {
+function selfAttention(m: ModelGraph, [q, k, v]: readonly [Tensor, Tensor, Tensor], layout: Layout): Tensor {
   const { graph: g, config } = m;
   const { head_dim: d, num_attention_heads: heads, num_key_value_heads: keyHeads } = config;
-  const name = `model.layers.${index}.self_attn`;
-  /** [tokens, n · d] → the same, normed per head and turned by position. */
-  const placed = (t: Tensor, norm: string) => {
-    const perHead = reshape(g, t, ['heads', d]);
-    const normed = rmsNorm(g, perHead, m.weight(`${name}.${norm}.weight`), config.rms_norm_eps);
-    return rotary(g, reshape(g, normed, t.shape), positions, tables);
-  };
+  const turned = (t: Tensor, n: number) => rotary(g, reshape(g, t, ['tokens', n * d]), layout.positions, layout.tables);
   /** [tokens, n · d] → [rows, n, length, d] */
   const split = (t: Tensor, n: number) => transpose(g, reshape(g, t, ['rows', 'length', n, d]), [0, 2, 1, 3]);
-  const q = split(placed(project(m, x, index, 'q_proj'), 'q_norm'), heads);
-  const k = split(placed(project(m, x, index, 'k_proj'), 'k_norm'), keyHeads);
-  const v = split(project(m, x, index, 'v_proj'), keyHeads);
-  const grouped = reshape(g, q, ['rows', keyHeads, 'group · length', d]);
-  const y = reshape(g, attention(g, grouped, k, v, mask, heads, 1 / Math.sqrt(d)), ['rows', heads, 'length', d]);
-  return project(m, reshape(g, transpose(g, y, [0, 2, 1, 3]), ['tokens', heads * d]), index, 'o_proj');
+  const queries = split(turned(q, heads), heads);
+  const keys = split(turned(k, keyHeads), keyHeads);
+  const grouped = reshape(g, queries, ['rows', keyHeads, 'group · length', d]);
+  const y = attention(g, grouped, keys, split(v, keyHeads), layout.mask, heads, 1 / Math.sqrt(d));
+  const perHead = reshape(g, y, ['rows', heads, 'length', d]);
+  return reshape(g, transpose(g, perHead, [0, 2, 1, 3]), ['tokens', heads * d]);
 }
 
-/** Ids to the last hidden state, [tokens, hidden_size], after the final norm. */
-function decoder(m: ModelGraph, ids: Tensor, layout: Layout): Tensor {
-  let x = embedding(m.graph, m.weight('model.embed_tokens.weight'), ids);
-  for (let i = 0; i < m.config.num_hidden_layers; i++) x = block(m, x, i, layout);
-  return rmsNorm(m.graph, x, m.weight('model.norm.weight'), m.config.rms_norm_eps);
+/** Ids to the last hidden state, with a product for every layer: an adapter may lie beside any of them. */
+function hiddenStates(m: ModelGraph, ids: Tensor, layout: Layout): Tensor {
+  const { graph: g, config } = m;
+  return decoder(config, {
+    graph: g,
+    weight: m.weight,
+    head: { size: config.head_dim, epsilon: config.rms_norm_eps },
+    embed: () => embedding(g, m.weight('model.embed_tokens.weight'), ids),
+    project: (x, index, layers) => layers.map((layer) => project(m, x, index, layer)),
+    addProjection: (x, y, index, layer) => add(g, x, project(m, y, index, layer)),
+    attend: (q, k, v) => selfAttention(m, [q, k, v], layout),
+    gated: (gate, up) => swiglu(g, gate, up),
+  });
 }
-
-export const headName = (config: ModelConfig) =>
-  config.tie_word_embeddings ? 'model.embed_tokens.weight' : 'lm_head.weight';
 
 /** Declares the batch as inputs and returns the logprob of every target, [tokens, 1], and its row's entropy. */
 function batchLogprobs(m: ModelGraph): { logprob: Tensor; entropy: Tensor } {
@@ -118,7 +105,7 @@ function batchLogprobs(m: ModelGraph): { logprob: Tensor; entropy: Tensor } {
   const sin = g.input('sin', 'float32', ['positions', half]);
   const minusSin = g.node('Neg', [sin], 'float32', sin.shape);
   const layout = { positions: int64(positions, ['tokens', 1]), tables: { cos, sin, minusSin }, mask };
-  const hidden = decoder(m, int64(tokens, ['tokens', 1]), layout);
+  const hidden = hiddenStates(m, int64(tokens, ['tokens', 1]), layout);
   const logits = linear(g, hidden, m.weight(headName(config)));
   return targetLogprob(g, logits, int64(targets, ['tokens', 1]));
 }

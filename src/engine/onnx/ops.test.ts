@@ -96,6 +96,11 @@ describe('the gradient of', () => {
       linear(g, x!, w!, linear(g, x!, v!), 0.5),
     ));
 
+  test('linear with a bias, which every row adds', () =>
+    expectGradients({ x: random(5, 3), w: random(4, 3), b: random(4) }, [5, 4], (g, { x, w, b }) =>
+      linear(g, x!, w!, b!),
+    ));
+
   test('rmsNorm', () =>
     expectGradients({ x: random(6, 8), w: random(8) }, [6, 8], (g, { x, w }) => rmsNorm(g, x!, w!, 1e-3)));
 

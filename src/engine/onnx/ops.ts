@@ -31,7 +31,7 @@ export function transpose(g: Graph, x: Tensor, order: readonly number[]): Tensor
   return g.differentiable(permute(x, order), [x], (dy) => [adding(g, permute(dy, back))]);
 }
 
-/** alpha · x·wᵀ + plus, with x [n, in], w [out, in], plus [n, out]. */
+/** alpha · x·wᵀ + plus, with x [n, in], w [out, in], plus [n, out] or, the same for every row, [out]. */
 export function linear(g: Graph, x: Tensor, w: Tensor, plus?: Tensor, alpha = 1): Tensor {
   const gemm = (a: Tensor, b: Tensor, c: Tensor | undefined, shape: readonly Dim[], transA: number, transB: number) =>
     g.node('Gemm', c === undefined ? [a, b] : [a, b, c], 'float32', shape, {
@@ -41,8 +41,14 @@ export function linear(g: Graph, x: Tensor, w: Tensor, plus?: Tensor, alpha = 1)
   return g.differentiable(y, plus === undefined ? [x, w] : [x, w, plus], (dy) => [
     (sum) => gemm(dy, w, sum, x.shape, 0, 0),
     (sum) => gemm(dy, x, sum, w.shape, 1, 0),
-    adding(g, dy),
+    (sum) => adding(g, plus?.shape.length === 1 ? sumOfRows(g, dy) : dy)(sum),
   ]);
+}
+
+/** [n, d] → [d] */
+function sumOfRows(g: Graph, x: Tensor): Tensor {
+  const axes = g.constant('int64', [1], [0]);
+  return g.node('ReduceSum', [x, axes], 'float32', [x.shape[1]!], { attributes: { keepdims: { int: 0 } } });
 }
 
 /** Rows of a table [n, d] at int64 ids [count, 1]: [count, d]. */
@@ -75,17 +81,13 @@ export function rmsNorm(g: Graph, x: Tensor, w: Tensor, eps: number): Tensor {
   return g.differentiable(y, [x, w], (dy, [wantX, wantW]) => {
     const unit = multiply(g, x, inverse);
     const p = multiply(g, dy, unit);
-    const dw = () => {
-      const axes = g.constant('int64', [1], [0]);
-      return g.node('ReduceSum', [p, axes], 'float32', w.shape, { attributes: { keepdims: { int: 0 } } });
-    };
     const dx = () => {
       const column = g.node('Reshape', [w, g.constant('int64', [2], [d, 1])], 'float32', [d, 1]);
       const mean = g.node('Gemm', [p, column], 'float32', [n, 1], { attributes: { alpha: { float: 1 / d } } });
       const across = subtract(g, multiply(g, dy, w), multiply(g, unit, mean));
       return multiply(g, across, inverse);
     };
-    return [wantX ? adding(g, dx()) : undefined, wantW ? adding(g, dw()) : undefined];
+    return [wantX ? adding(g, dx()) : undefined, wantW ? adding(g, sumOfRows(g, p)) : undefined];
   });
 }
 

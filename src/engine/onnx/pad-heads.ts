@@ -20,6 +20,7 @@ export function padHeads(config: ModelConfig, name: string, values: Float32Array
   if (/\.self_attn\.[qk]_norm\.weight$/.test(name)) return spread(values, 1, d, p, 1, Math.sqrt(d / p));
   if (/\.self_attn\.[qkv]_proj\.weight$/.test(name))
     return spread(values, values.length / (d * config.hidden_size), d, p, config.hidden_size, 1);
+  if (/\.self_attn\.[qkv]_proj\.bias$/.test(name)) return spread(values, values.length / d, d, p, 1, 1);
   if (name.endsWith('.self_attn.o_proj.weight'))
     return spread(values, config.hidden_size * config.num_attention_heads, d, p, 1, 1);
   return values;

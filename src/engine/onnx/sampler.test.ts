@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { EngineError } from '../../errors.ts';
 import type { SampleParams } from '../engine.ts';
 import { type ModelConfig, parseModelConfig } from './config.ts';
-import { tokenBytes } from './decode.ts';
+import { tokenBytes } from './memory.ts';
 import { createSampler, type Sampler, type SamplerOptions } from './sampler.ts';
 import { Trainer } from './trainer.ts';
 import { randomWeights, type Weights } from './weights.ts';

@@ -12,11 +12,16 @@
  */
 import { randomBytes } from 'node:crypto';
 import { EngineError } from '../../errors.ts';
+import { checkPrompt, checkSampling } from '../check-sampling.ts';
 import type { Sample, SampleParams, SampleResult, Tokens } from '../engine.ts';
+import { reachesStop } from '../reaches-stop.ts';
 import { choose, type Rules, type Scores, type Stream, stream, uniformAt } from './choose.ts';
 import type { ModelConfig } from './config.ts';
-import { capacityFor, Decoder, type Prefix, promptBatches, tokenBytes } from './decode.ts';
-import { reachesStop } from './stop.ts';
+import { capacityFor, Decoder, type Prefix, promptBatches } from './decode.ts';
+import { tokenBytes } from './memory.ts';
+
+/** Most memory for keys and values unless told otherwise: 1 GiB. */
+export const DEFAULT_CACHE_BYTES = 2 ** 30;
 
 export type SamplerOptions = {
   /** Threads inside an operator; part of what makes a run repeatable. */
@@ -125,7 +130,7 @@ class ContinuousSampler implements Sampler {
     this.#config = decoder.config;
     this.#options = options;
     this.#slots = options.slots ?? 64;
-    this.#cacheBytes = options.cacheBytes ?? 2 ** 30;
+    this.#cacheBytes = options.cacheBytes ?? DEFAULT_CACHE_BYTES;
   }
 
   get bytes(): number {
@@ -149,7 +154,7 @@ class ContinuousSampler implements Sampler {
     options: SampleOptions = {},
   ): Promise<SampleResult[]> => {
     if (this.#closed) throw new EngineError('This sampler is closed.');
-    const rules = checkParams(params, this.#options.decodeText !== undefined);
+    const rules = checkSampling(params, this.#options.decodeText !== undefined);
     const checked = prompts.map((prompt, i) => this.#checkPrompt(prompt, i, params));
     options.signal?.throwIfAborted();
     if (prompts.length === 0) return [];
@@ -378,19 +383,9 @@ class ContinuousSampler implements Sampler {
   }
 
   #checkPrompt(prompt: Tokens, index: number, params: SampleParams): { tokens: Int32Array; need: number } {
-    const { vocab_size: vocabulary, max_position_embeddings: context } = this.#config;
-    if (prompt.length === 0) throw new EngineError(`Prompt ${index} is empty; the model needs at least one token.`);
-    const tokens = Int32Array.from(prompt);
-    for (const [i, given] of prompt.entries())
-      if (!Number.isInteger(given) || given < 0 || given >= vocabulary)
-        throw new EngineError(
-          `Prompt ${index} has ${given} at position ${i}; token ids are 0 to ${vocabulary - 1} in this model.`,
-        );
     const { maxTokens } = params;
-    if (tokens.length + maxTokens > context)
-      throw new EngineError(
-        `Prompt ${index} has ${tokens.length} tokens and maxTokens is ${maxTokens}, together ${tokens.length + maxTokens}: the model's context is ${context}. Shorten the prompt or ask for at most ${Math.max(0, context - tokens.length)} tokens.`,
-      );
+    checkPrompt(this.#config, prompt, index, maxTokens);
+    const tokens = Int32Array.from(prompt);
     const need = maxTokens === 0 ? 0 : tokens.length + maxTokens - 1;
     const bytes = 2 * capacityFor(this.#config, need) * tokenBytes(this.#config);
     if (need > 0 && bytes > this.#cacheBytes)
@@ -405,21 +400,3 @@ const attempts = (group: Group) => group.call.params.n ?? 1;
 
 /** Tokens of an attempt that are in the cache: all but the newest, which the next step reads. */
 const cached = ({ group, tokens }: Attempt) => group.prompt.length + tokens.length - 1;
-
-function checkParams(params: SampleParams, hasText: boolean): Rules {
-  const { maxTokens, temperature = 1, topP = 1, topK = 0, minP = 0, n = 1, seed, stop = [] } = params;
-  const problems: string[] = [];
-  const check = (fine: boolean, problem: string) => void (fine || problems.push(problem));
-  const whole = (value: number, least: number) => Number.isSafeInteger(value) && value >= least;
-  check(whole(maxTokens, 0), `maxTokens is ${maxTokens}; give a whole number, 0 or more`);
-  check(temperature >= 0 && temperature < 1e6, `temperature is ${temperature}; give 0 (greedy) or more`);
-  check(topP > 0 && topP <= 1, `topP is ${topP}; give more than 0 and at most 1`);
-  check(whole(topK, 0), `topK is ${topK}; give a whole number, 0 for off`);
-  check(minP >= 0 && minP <= 1, `minP is ${minP}; give 0 to 1`);
-  check(whole(n, 1) && n <= 4096, `n is ${n}; give 1 to 4096`);
-  check(seed === undefined || Number.isSafeInteger(seed), `seed is ${seed}; give a whole number`);
-  check(!stop.includes(''), 'a stop string is empty; leave it out');
-  check(stop.length === 0 || hasText, 'stop strings need a model with a tokenizer; this one has none');
-  if (problems.length > 0) throw new EngineError(`These sampling parameters cannot be used: ${problems.join('; ')}.`);
-  return { temperature, topP, topK, minP };
-}

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../errors.ts';
 import type { Datum, Loss } from '../engine.ts';
-import { parseModelConfig } from './config.ts';
-import { tokenLoss } from './losses.ts';
+import { tokenLoss } from '../losses.ts';
+import { type ModelConfig, parseModelConfig } from './config.ts';
 import { normal, seededRandom } from './random.ts';
 import { Trainer, type TrainerParts } from './trainer.ts';
 import { randomWeights, type Weights } from './weights.ts';
@@ -21,6 +21,18 @@ const config = parseModelConfig({
   tie_word_embeddings: true,
 });
 const untied = { ...config, tie_word_embeddings: false };
+const qwen2: ModelConfig = { ...config, model_type: 'qwen2' };
+const llama: ModelConfig = {
+  ...untied,
+  model_type: 'llama',
+  rope_scaling: {
+    rope_type: 'llama3',
+    factor: 4,
+    low_freq_factor: 1,
+    high_freq_factor: 4,
+    original_max_position_embeddings: 32,
+  },
+};
 
 /** Far from the flat start of training, so that every gradient is large enough to check. */
 function lively(seed: number, of = config): Weights {
@@ -73,6 +85,9 @@ function expectClose(a: Weights, b: Weights, tolerance: number) {
 describe.each([
   ['full weights, tied head', {}],
   ['full weights, untied head', { config: untied }],
+  ['biases, as in Qwen2.5', { config: qwen2 }],
+  ['stretched positions and no norms on heads, as in Llama 3', { config: llama }],
+  ['an adapter beside biases', { config: qwen2, lora: { spec: { rank: 2, alpha: 3, targets: ['q_proj', 'k_proj'] } } }],
   ['an adapter', { lora: { spec: { rank: 2, alpha: 3, targets: ['q_proj', 'v_proj', 'o_proj', 'down_proj'] } } }],
 ] as const)('the gradient with %s', (_, parts) => {
   test.each(losses)('of $kind is the slope of the loss along a random direction in every tensor', async (loss) => {

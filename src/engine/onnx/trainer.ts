@@ -7,12 +7,13 @@
  */
 import type * as ort from 'onnxruntime-node';
 import { EngineError } from '../../errors.ts';
-import type { AdamParams, Datum, ForwardResult, LoraSpec, Loss, PerToken, StepResult } from '../engine.ts';
-import { type AdamState, adamStep, checkAdamParams, newAdamState } from './adam.ts';
+import { checkAdamParams, checkData } from '../check-training.ts';
+import type { AdamParams, Datum, ForwardResult, LoraSpec, Loss, StepResult } from '../engine.ts';
+import { lossShape, totalLoss } from '../losses.ts';
+import { type AdamState, adamStep, newAdamState } from './adam.ts';
 import { type ModelConfig, parameterShapes } from './config.ts';
 import { runInPlace } from './in-place.ts';
 import { type AdapterShape, adapterShape, adapterShapes, mergeAdapter, randomAdapter } from './lora.ts';
-import { lossShape, tokenLoss } from './losses.ts';
 import { batchBytes, modelBytes } from './memory.ts';
 import { backwardGraph, forwardGraph, gradientIn, gradientOut } from './model.ts';
 import { type Batch, fillBatch, type Plan, planBatches } from './pack.ts';
@@ -293,61 +294,6 @@ export class Trainer {
     }
     return this.#tables.values;
   }
-}
-
-function totalLoss(data: readonly Datum[], loss: Loss, logprobs: readonly Float32Array[]): number {
-  let sum = 0;
-  for (const [d, lps] of logprobs.entries()) {
-    const { weights, advantages, logprobs: sampled } = data[d]!;
-    const a = (loss.kind === 'cross_entropy' ? weights : advantages)!;
-    for (let i = 0; i < lps.length; i++) sum += tokenLoss(loss, lps[i]!, sampled?.[i] ?? 0, a[i]!);
-  }
-  if (!Number.isFinite(sum)) throw new EngineError(`The loss is ${sum}: the model or the data has diverged.`);
-  return sum;
-}
-
-/** Throws an EngineError unless every datum can be computed with; names the first that cannot. */
-export function checkData(config: ModelConfig, data: readonly Datum[], loss?: Loss): void {
-  if (data.length === 0) throw new EngineError('There is no data: give at least one datum.');
-  if (loss !== undefined) checkLoss(loss);
-  for (const [d, datum] of data.entries()) {
-    const size = datum.tokens.length;
-    if (size === 0) throw new EngineError(`Datum ${d} has no tokens.`);
-    if (size > config.max_position_embeddings)
-      throw new EngineError(
-        `Datum ${d} has ${size} tokens, more than the model's context of ${config.max_position_embeddings}; split or cut it.`,
-      );
-    for (const name of ['tokens', 'targets'] as const) {
-      sameLength(d, name, datum[name], size);
-      for (const id of datum[name])
-        if (!Number.isInteger(id) || id < 0 || id >= config.vocab_size)
-          throw new EngineError(
-            `Datum ${d} has ${id} among its ${name}; ids are whole numbers from 0 to ${config.vocab_size - 1}.`,
-          );
-    }
-    if (loss === undefined) continue;
-    const needed = loss.kind === 'cross_entropy' ? (['weights'] as const) : (['logprobs', 'advantages'] as const);
-    for (const name of needed) {
-      const values = datum[name];
-      if (values === undefined) throw new EngineError(`Datum ${d} has no ${name}, which ${loss.kind} needs.`);
-      sameLength(d, name, values, size);
-      for (const value of values)
-        if (!Number.isFinite(value))
-          throw new EngineError(`Datum ${d} has ${value} among its ${name}; they must be finite.`);
-    }
-  }
-}
-
-function checkLoss(loss: Loss): void {
-  if (loss.kind !== 'ppo' && loss.kind !== 'cispo') return;
-  const { clipLow, clipHigh } = loss;
-  if (!(clipLow >= 0 && clipHigh >= clipLow && clipHigh < Number.POSITIVE_INFINITY))
-    throw new EngineError(`${loss.kind} needs 0 ≤ clipLow ≤ clipHigh, as ratios; got ${clipLow} and ${clipHigh}.`);
-}
-
-function sameLength(d: number, name: string, values: PerToken | Int32Array, size: number): void {
-  if (values.length !== size)
-    throw new EngineError(`Datum ${d} has ${values.length} ${name} for ${size} tokens; the two must be as many.`);
 }
 
 const sizeOf = (shape: readonly number[]) => shape.reduce((a, b) => a * b, 1);

@@ -8,13 +8,13 @@ import { normal, seededRandom } from './random.ts';
 
 export type Weights = Map<string, Float32Array>;
 
-/** Fresh weights as Qwen3 starts: normal with deviation 0.02, norms 1. */
+/** Fresh weights as these families start: normal with deviation 0.02, norms 1, biases 0. */
 export function randomWeights(config: ModelConfig, seed: number): Weights {
   const weights: Weights = new Map();
   const draw = normal(seededRandom(seed));
   for (const [name, shape] of parameterShapes(config)) {
     const values = new Float32Array(shape.reduce((a, b) => a * b, 1));
-    if (shape.length === 1) values.fill(1);
+    if (shape.length === 1) values.fill(name.endsWith('.bias') ? 0 : 1);
     else for (let i = 0; i < values.length; i++) values[i] = 0.02 * draw();
     weights.set(name, values);
   }
@@ -37,6 +37,10 @@ export function checkWeights(config: ModelConfig, weights: ReadonlyMap<string, F
   for (const name of weights.keys())
     if (!shapes.has(name)) throw new EngineError(`The checkpoint has a tensor ${name} that the config does not name.`);
 }
+
+/** What files carry along and nobody computes with: rotary tables of older ones, and the copy of a head that is tied. */
+export const isIdle = (config: ModelConfig, name: string): boolean =>
+  name.endsWith('.rotary_emb.inv_freq') || (config.tie_word_embeddings && name === 'lm_head.weight');
 
 /** Index of the first NaN or infinity, or −1. */
 export function firstNotFinite(values: Float32Array): number {

@@ -5,6 +5,7 @@
  */
 import type { z } from 'zod';
 import type { Turn } from '../../collect/turn.ts';
+import type { Services } from '../../score/scorer.ts';
 import type { RewardSpec } from '../../score/weighted.ts';
 import type { AssistantMessage } from '../../simulate/message.ts';
 
@@ -15,6 +16,8 @@ export type Played = {
   readonly turn: Turn;
   /** The agent's. */
   readonly reward: RewardSpec;
+  /** Lent to its scorers. */
+  readonly services?: Services;
 };
 
 export type Grader<Expected> = {

@@ -5,23 +5,33 @@
 import { z } from 'zod';
 import type { Trajectory } from '../../collect/trajectory.ts';
 import type { Turn } from '../../collect/turn.ts';
-import { scoreOf } from '../../score/weighted.ts';
+import type { Score } from '../../score/score.ts';
+import type { Services } from '../../score/scorer.ts';
+import { contextOf, type RewardSpec, scoreOf } from '../../score/weighted.ts';
 import type { Grader } from './grader.ts';
 
 const expected = z.strictObject({ part: z.string().min(1).max(200).optional(), min: z.number().min(0).max(1) });
 
+const inputOf = (turn: Turn) => ({ trajectory: trajectoryOf(turn), turns: [turn], signals: [] });
+
+/** The whole reward of one exchange by itself. */
+export const scoreTurn = (reward: RewardSpec, turn: Turn, services: Services = {}): Promise<Score> =>
+  scoreOf(reward, inputOf(turn), { day: '2000-01-01', at: turn.startedAt }, services);
+
 export const score: Grader<z.infer<typeof expected>> = {
   expected,
-  async grade({ part, min }, { turn, reward }) {
-    const input = { trajectory: trajectoryOf(turn), turns: [turn], signals: [] };
+  async grade({ part, min }, { turn, reward, services = {} }) {
+    const input = inputOf(turn);
     if (part === undefined) {
-      const { total } = await scoreOf(reward, input, { day: '2000-01-01', at: turn.startedAt });
+      const { total, parts } = await scoreTurn(reward, turn, services);
+      const failed = Object.values(parts).find((one) => one.failed);
+      if (failed !== undefined) throw new Error(failed.reason);
       return short('The reward', total, min, 'no part of it could tell');
     }
     const found = reward.parts.find(({ name }) => name === part);
     if (found === undefined)
       throw new Error(`The reward has no part ${part}; it has ${reward.parts.map(({ name }) => name).join(', ')}.`);
-    const { value, reason } = await found.scorer.score(input, { signal: AbortSignal.timeout(60_000) });
+    const { value, reason } = await found.scorer.score(input, contextOf(input, services, AbortSignal.timeout(60_000)));
     return short(`The reward’s part ${part}`, value, min, reason);
   },
 };

@@ -1,0 +1,56 @@
+/** `pawl trajectories import`: conversations of a file, as if they had come through the gateway. */
+import { createReadStream, existsSync } from 'node:fs';
+import { Command, Option } from 'commander';
+import { type CommonOptions, withConfigOption, withHome } from '../command.ts';
+import { agentOf } from '../config.ts';
+import { NotFoundError } from '../errors.ts';
+import { sayProgress, type Terminal } from '../terminal.ts';
+import { type Format, formats } from './conversation.ts';
+import { cutLines } from './cut-lines.ts';
+import { type ImportCounts, importConversations } from './import.ts';
+import { piiOfAgents } from './redact/settings.ts';
+import { type Origin, origins } from './trajectory.ts';
+
+type ImportOptions = CommonOptions & { readonly agent?: string; readonly format?: Format; readonly origin: Origin };
+
+/** Lines of a file; `-` is standard input. */
+export function linesOf(file: string): AsyncIterable<string> {
+  if (file !== '-' && !existsSync(file)) throw new NotFoundError(`There is no file ${file}.`);
+  return cutLines(file === '-' ? process.stdin : createReadStream(file));
+}
+
+export function sayProblems({ bad, problems }: Pick<ImportCounts, 'bad' | 'problems'>, terminal: Terminal): void {
+  for (const { line, reason } of problems) terminal.write(terminal.paint.yellow(`  line ${line}: ${reason}`));
+  if (bad > problems.length) terminal.write(terminal.paint.yellow(`  and ${bad - problems.length} more`));
+}
+
+export const importCommand = (): Command =>
+  withConfigOption(new Command('import'))
+    .description('Read conversations from a file of JSON lines; what was imported before is left alone.')
+    .argument('<file>', 'one conversation per line; - is standard input')
+    .option('--agent <name>', 'whose (default: the first of the settings)')
+    .addOption(new Option('--format <format>', 'of the lines (default: told by each line)').choices(formats))
+    .addOption(new Option('--origin <origin>', 'where they came from').choices(origins).default('production'))
+    .option('--json', 'the counts as one JSON object')
+    .addHelpText('after', '\nExample:\n  pawl trajectories import logs.jsonl --agent support-desk')
+    .action((file: string, options: ImportOptions) =>
+      withHome(options, 'create', async ({ store, config, terminal, secret }) => {
+        const { name: agent } = agentOf(config, options.agent);
+        const progress = sayProgress();
+        const counts = await importConversations(store, {
+          ...{ agent, origin: options.origin, format: options.format, secret, now: new Date(), lines: linesOf(file) },
+          pii: piiOfAgents(config),
+          onProgress: ({ conversations }) => progress(() => `${conversations} conversations so far …`),
+        });
+        if (counts.bad > 0) process.exitCode = 1;
+        if (options.json) {
+          terminal.write(JSON.stringify({ agent, ...counts }));
+          return;
+        }
+        const { conversations, turns, signals, known, redactions, bad } = counts;
+        terminal.write(
+          `${conversations} conversations of ${agent}: ${turns} turns and ${signals} signals are new, ${known} were there; ${redactions} pieces of personal data replaced; ${bad} lines or entries not taken.`,
+        );
+        sayProblems(counts, terminal);
+      }),
+    );

@@ -1,0 +1,137 @@
+/**
+ * The second look at what is personal, before anything becomes a dataset: what recognizers have learned since it was recorded, and
+ * named entities, in what people, tools and the model said. What the agent itself was told (its instructions, its tools) is
+ * looked at for what has a form only: a company's name in its own prompt is no leak. Numbers go on where those of the recording
+ * ended. A thread in which anything was replaced loses its exact tokens, since they spell it out.
+ */
+import type { Finder } from '../collect/entities/finder.ts';
+import { Dropped, type Numbers } from '../collect/redact/placeholder.ts';
+import { openRedaction, TooMuchWork } from '../collect/redact/redact.ts';
+import { createRules } from '../collect/redact/rules.ts';
+import type { PiiSettings } from '../collect/redact/settings.ts';
+import type { Made, Refused, RowMessage, Thread } from './row.ts';
+
+export type Cleaned<T> = { readonly kind: 'clean'; readonly value: T; readonly isChanged: boolean } | Refused;
+/** `own`: what the agent was told. Both come back with what is personal replaced. */
+export type Clean = <O, S>(own: O, said: S) => Promise<Cleaned<{ readonly own: O; readonly said: S }>>;
+
+/** null: nothing is looked for again; the gate leaves out what today's recognizers find. */
+export async function openAnonymiser(pii: PiiSettings | undefined): Promise<Clean | null> {
+  if (pii === undefined) return null;
+  const formal = createRules({ settings: pii });
+  const finder: Finder | null =
+    pii.entities === 'off' ? null : await (await import('../collect/entities/finder.ts')).openFinder(pii.model);
+  return async (own, said) => {
+    try {
+      const also = finder === null ? [] : [await finder.prepare(said)];
+      const numbers = numbersIn(JSON.stringify([own, said]));
+      const told = openRedaction({ rules: formal, numbers });
+      const spoken = openRedaction({
+        rules: also.length === 0 ? formal : createRules({ settings: pii, also }),
+        numbers,
+      });
+      const clean = { own: told.spread(told.clean(own)), said: spoken.spread(spoken.clean(said)) };
+      return { kind: 'clean', value: clean, isChanged: told.finds.length + spoken.finds.length > 0 };
+    } catch (error) {
+      if (error instanceof Dropped) return { kind: 'refused', reason: `holds ${error.kind}` };
+      if (error instanceof TooMuchWork) return { kind: 'refused', reason: 'too large to check' };
+      throw error;
+    }
+  };
+}
+
+const mask = /\[([A-Z]{2,12}(?:_[A-Z]{2,12}){0,3})_(\d{1,6})\]/g;
+const MOST_NUMBERS = 10_000;
+
+/** The numbers that are taken: whose they were nobody knows any more. */
+function numbersIn(text: string): Numbers {
+  const numbers: Numbers = new Map();
+  for (const [, name, digits] of text.matchAll(mask)) {
+    const kind = name!.toLowerCase().replaceAll('_', '-');
+    const taken = numbers.get(kind) ?? new Map<string, number>();
+    numbers.set(kind, taken);
+    for (let n = taken.size + 1; n <= Math.min(Number(digits), MOST_NUMBERS); n++) taken.set(`recorded ${n}`, n);
+  }
+  return numbers;
+}
+
+/** What of a message was said, apart from what the protocol needs. */
+type Said = { readonly content?: string | null; readonly reasoning?: string; readonly calls?: readonly string[] };
+const saidIn = (message: RowMessage): Said =>
+  message.role === 'system'
+    ? {}
+    : {
+        content: message.content,
+        ...(message.role === 'assistant' && {
+          ...(message.reasoning_content !== undefined && { reasoning: message.reasoning_content }),
+          ...(message.tool_calls && { calls: message.tool_calls.map((call) => call.function.arguments) }),
+        }),
+      };
+
+function withSaid<M extends RowMessage>(message: M, { content, reasoning, calls }: Said): M {
+  if (message.role === 'system') return message;
+  const { tool_calls } = message as { tool_calls?: Extract<RowMessage, { role: 'assistant' }>['tool_calls'] };
+  return {
+    ...message,
+    content,
+    ...(reasoning !== undefined && { reasoning_content: reasoning }),
+    ...(tool_calls &&
+      calls && {
+        tool_calls: tool_calls.map((call, i) => ({ ...call, function: { ...call.function, arguments: calls[i]! } })),
+      }),
+  };
+}
+
+type Words<M> = {
+  readonly messages: readonly M[];
+  readonly tools: readonly unknown[];
+  readonly texts: readonly string[];
+};
+
+/** Messages, tools and further texts of one conversation, in one go, so that the same value has the same number in all. */
+export async function cleanWords<M extends RowMessage, T>(
+  clean: Clean,
+  { messages, tools, texts }: { messages: readonly M[]; tools: readonly T[]; texts: readonly string[] },
+): Promise<Cleaned<Words<M> & { readonly tools: readonly T[] }>> {
+  const isOwn = ({ role }: RowMessage) => role === 'system';
+  const cleaned = await clean(
+    { prompts: messages.map((message) => (isOwn(message) ? message.content : null)), tools },
+    { messages: messages.map(saidIn), texts },
+  );
+  if (cleaned.kind === 'refused') return cleaned;
+  const { own, said } = cleaned.value;
+  return {
+    kind: 'clean',
+    isChanged: cleaned.isChanged,
+    value: {
+      messages: messages.map((message, i) =>
+        isOwn(message) ? { ...message, content: own.prompts[i]! } : withSaid(message, said.messages[i]!),
+      ),
+      tools: own.tools,
+      texts: said.texts,
+    },
+  };
+}
+
+export async function anonymiseRow(made: Made, clean: Clean | null): Promise<Made> {
+  if (made.kind === 'refused' || clean === null) return made;
+  const threads: Thread[] = [];
+  for (const thread of made.row.threads) {
+    const cleaned = await cleanWords(clean, {
+      messages: thread.messages,
+      tools: thread.tools,
+      texts: thread.answers.map(({ reasoning = '' }) => reasoning),
+    });
+    if (cleaned.kind === 'refused') return cleaned;
+    const { messages, tools, texts } = cleaned.value;
+    if (!cleaned.isChanged) {
+      threads.push(thread);
+      continue;
+    }
+    const answers = thread.answers.map(({ exact: _, ...answer }, i) =>
+      answer.reasoning === undefined ? answer : { ...answer, reasoning: texts[i]! },
+    );
+    threads.push({ messages: [...messages], tools: [...tools], answers });
+  }
+  return { kind: 'row', row: { ...made.row, threads } };
+}

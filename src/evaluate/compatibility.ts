@@ -1,0 +1,189 @@
+/**
+ * Whether a release fits where it is to serve, before anybody is routed to it: the same server, the same path, a few calls of the
+ * kinds that the agent makes. It says nothing about how good the answers are. Pure: what the probes found comes in
+ * (probe.ts), a verdict for each check goes out. What was not asked for is not checked; what could not be told is unmeasured.
+ */
+import { z } from 'zod';
+import type { Gate } from './gates/gate.ts';
+import { type Verdict, verdicts } from './verdict.ts';
+
+export const compatibilitySettings = z.strictObject({
+  contextTokens: z
+    .int()
+    .min(16)
+    .max(10_000_000)
+    .optional()
+    .meta({ unit: 'tokens', description: 'A prompt about this long must be taken.' }),
+  tools: z.boolean().default(false).describe('Tool calls must come back readable, and their results be taken.'),
+  structured: z
+    .boolean()
+    .default(false)
+    .describe('An answer asked for by a JSON Schema (response_format) must be JSON that fits it.'),
+  load: z
+    .int()
+    .min(1)
+    .max(256)
+    .default(4)
+    .meta({ unit: 'requests', description: 'Requests at the same time while latency and memory are measured.' }),
+  seconds: z
+    .number()
+    .positive()
+    .max(3600)
+    .default(30)
+    .meta({ unit: 'seconds', description: 'The slowest answer under that load may take this long.' }),
+  metrics: z
+    .url()
+    .optional()
+    .describe(
+      'The server’s Prometheus page (vLLM’s /metrics): how full its cache gets under the load is read from it.',
+    ),
+  memory: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(0.95)
+    .meta({ unit: 'share', description: 'How full the server’s cache may get.' }),
+});
+export type CompatibilitySettings = Readonly<z.output<typeof compatibilitySettings>>;
+
+export const checkNames = ['template', 'context', 'tools', 'structured', 'latency', 'memory'] as const;
+export type CheckName = (typeof checkNames)[number];
+
+export const compatibilitySchema = z.strictObject({
+  agent: z.string(),
+  release: z.string(),
+  verdict: z.enum(verdicts),
+  checks: z.array(z.strictObject({ name: z.enum(checkNames), verdict: z.enum(verdicts), reason: z.string() })),
+  at: z.number(), // ms since epoch
+});
+export type Compatibility = Readonly<z.infer<typeof compatibilitySchema>>;
+
+/** One call: what the server answered, or why it did not. `status` 0: no answer at all. */
+export type Probe = {
+  readonly status: number;
+  readonly detail: string;
+  readonly content: string;
+  readonly toolCalls: readonly { readonly name: string; readonly arguments: string }[];
+  readonly promptTokens: number | null;
+  readonly milliseconds: number;
+};
+
+export type Probed = {
+  readonly template: Probe;
+  readonly context: Probe | null;
+  readonly tools: { readonly call: Probe; readonly after: Probe | null } | null;
+  readonly structured: Probe | null;
+  readonly load: readonly Probe[];
+  /** Fullest that the server's cache was seen, 0–1; null: it does not say. */
+  readonly cache: number | null;
+};
+
+type Check = Compatibility['checks'][number];
+
+const isJson = (text: string): boolean => {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && 'town' in value;
+  } catch {
+    return false;
+  }
+};
+
+/** A call the server refuses does not fit; one it could not take just now says nothing. */
+const refused = ({ status }: Probe): boolean => status >= 400 && status < 500 && status !== 408 && status !== 429;
+const broke = ({ status }: Probe): boolean => status !== 200 && !refused({ status } as Probe);
+
+function taken(name: CheckName, probe: Probe, holds: boolean, good: string, bad: string): Check {
+  if (refused(probe))
+    return { name, verdict: 'fail', reason: `The server refuses it (${probe.status}): ${probe.detail}` };
+  if (broke(probe)) return { name, verdict: 'unmeasured', reason: `No answer: ${probe.detail || probe.status}.` };
+  return holds ? { name, verdict: 'pass', reason: good } : { name, verdict: 'fail', reason: bad };
+}
+
+export function judgeCompatibility(
+  probed: Probed,
+  settings: CompatibilitySettings,
+): Pick<Compatibility, 'verdict' | 'checks'> {
+  const { template, context, tools, structured, load, cache } = probed;
+  const checks: Check[] = [
+    taken(
+      ...(['template', template, template.content !== '' || template.toolCalls.length > 0] as const),
+      'A system message and several turns are taken and answered.',
+      'A conversation of several turns gets an empty answer.',
+    ),
+  ];
+  const { contextTokens = 0 } = settings;
+  if (context !== null)
+    checks.push(
+      taken(
+        ...(['context', context, context.promptTokens === null || context.promptTokens >= contextTokens / 2] as const),
+        `A prompt of ${context.promptTokens ?? `about ${contextTokens}`} tokens is taken.`,
+        `The server saw only ${context.promptTokens} tokens of a prompt of about ${contextTokens}: it cuts what is too long.`,
+      ),
+    );
+  if (tools !== null) {
+    const { call, after } = tools;
+    const known = call.toolCalls.find(({ name }) => name === 'get_weather');
+    if (call.status === 200 && known === undefined)
+      checks.push({
+        name: 'tools',
+        verdict: call.toolCalls.length > 0 ? 'fail' : 'inconclusive',
+        reason: `It was offered one tool and asked to use it, and ${call.toolCalls.length > 0 ? `called ${call.toolCalls[0]!.name}` : 'answered in words'}.`,
+      });
+    else if (call.status !== 200 || after === null) checks.push(taken('tools', call, false, '', 'No call came back.'));
+    else checks.push(taken('tools', after, true, 'A tool call comes back readable, and its result is taken.', ''));
+  }
+  if (structured !== null)
+    checks.push(
+      taken(
+        ...(['structured', structured, isJson(structured.content)] as const),
+        'An answer by a JSON Schema is JSON that fits it.',
+        `An answer asked for by a JSON Schema is none: ${structured.content.slice(0, 80)}`,
+      ),
+    );
+  const failed = load.filter(({ status }) => status !== 200);
+  const slowest = Math.max(0, ...load.map(({ milliseconds }) => milliseconds)) / 1000;
+  checks.push(
+    failed.length > 0
+      ? {
+          ...{ name: 'latency', verdict: 'fail' },
+          reason: `${failed.length} of ${load.length} requests, ${settings.load} at a time, got no answer: ${failed[0]!.detail || failed[0]!.status}.`,
+        }
+      : {
+          ...{ name: 'latency', verdict: slowest <= settings.seconds ? 'pass' : 'fail' },
+          reason: `The slowest of ${load.length} answers, ${settings.load} at a time, took ${slowest.toFixed(2)} s; ${settings.seconds} s are allowed.`,
+        },
+  );
+  checks.push(
+    cache === null
+      ? { name: 'memory', verdict: 'unmeasured', reason: 'The server does not say how full its memory is.' }
+      : {
+          ...{ name: 'memory', verdict: cache <= settings.memory ? 'pass' : 'fail' },
+          reason: `The server’s cache was ${(cache * 100).toFixed(0)}% full under the load; ${settings.memory * 100}% is allowed.`,
+        },
+  );
+  return { verdict: worst(checks), checks };
+}
+
+/** A failure outweighs everything; memory that nobody tells holds nothing up. */
+function worst(checks: readonly Check[]): Verdict {
+  const counted = checks.filter(({ name, verdict }) => !(name === 'memory' && verdict === 'unmeasured'));
+  for (const verdict of ['fail', 'unmeasured', 'inconclusive'] as const)
+    if (counted.some((check) => check.verdict === verdict)) return verdict;
+  return 'pass';
+}
+
+/** As the report shows it among its gates. A check that could not be made asks a person: it was asked for. */
+export function compatibilityGate({ verdict, checks }: Pick<Compatibility, 'verdict' | 'checks'>): Gate {
+  const passed = checks.filter((check) => check.verdict === 'pass').length;
+  const rest = checks.filter((check) => check.verdict !== 'pass');
+  return {
+    name: 'compatibility',
+    verdict: verdict === 'unmeasured' ? 'inconclusive' : verdict,
+    baseline: null,
+    candidate: passed,
+    limit: checks.length,
+    reason: `${passed} of ${checks.length} checks of where it is to serve hold.${rest.map(({ name, reason }) => ` ${name}: ${reason}`).join('')}`,
+    look: [],
+  };
+}

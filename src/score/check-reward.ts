@@ -1,0 +1,64 @@
+/** Reads what the pure files of trust need, and keeps what they found: the edge between `pawl reward`, /api, the worker and the store. */
+import type { Agent } from '../agent.ts';
+import { readBothScores, readJudged, readPartWeeks, saveRewardCheck } from '../store/judged.ts';
+import { listLabels } from '../store/labels.ts';
+import { dayOf } from '../store/partitions.ts';
+import type { Store } from '../store/postgres.ts';
+import { type Trust, trustOf } from './agreement.ts';
+import { type Comparison, compareRewards } from './compare-rewards.ts';
+import { type Drift, driftOf } from './drift.ts';
+import { type Proposal, proposeWeights } from './propose.ts';
+import { usesLabels } from './weighted.ts';
+
+export type RewardCheck = Trust & {
+  readonly agent: string;
+  readonly spec: string;
+  readonly at: number;
+  readonly drift: readonly Drift[];
+};
+
+type Rewarded = Pick<Agent, 'name' | 'reward' | 'curate'>;
+
+export const driftWeeks = 4;
+
+export async function checkReward(store: Store, agent: Rewarded, now: Date): Promise<RewardCheck> {
+  const { name, reward } = agent;
+  const about = { agent: name, spec: reward.version };
+  const judged = await readJudged(store, { ...about, by: { kind: 'labels' } });
+  // A part that is the label itself agrees with it, which says nothing.
+  const own = reward.parts.filter(({ scorer }) => scorer.usesLabels).map((part) => part.name);
+  const names = reward.parts.map((part) => part.name).filter((part) => !own.includes(part));
+  const trust = trustOf(judged, names);
+  const weeks = await readPartWeeks(store, { ...about, until: dayOf(now), weeks: driftWeeks });
+  const drift = driftOf(weeks, driftWeeks);
+  const total = usesLabels(reward) ? { ...trust.total, state: 'unmeasured' as const } : trust.total;
+  const check = { ...about, at: now.getTime(), ...trust, total, drift };
+  await saveRewardCheck(store, { ...about, at: now, result: { total, parts: trust.parts, drift } });
+  return check;
+}
+
+/** From labels, or from the outcome of a name. */
+export async function fitReward(store: Store, agent: Rewarded, outcome: string | undefined): Promise<Proposal> {
+  const { name, reward, curate } = agent;
+  const by = outcome === undefined ? { kind: 'labels' as const } : { kind: 'outcome' as const, name: outcome };
+  const judged = await readJudged(store, { agent: name, spec: reward.version, by });
+  const labelled = new Set(reward.parts.filter(({ scorer }) => scorer.usesLabels).map(({ scorer }) => scorer.name));
+  const isTarget = (scorer: string) =>
+    outcome === undefined ? labelled.has(scorer) : scorer.startsWith('outcome') && scorer.split(' ').includes(outcome);
+  return proposeWeights(judged, reward, { isTarget, minScore: curate.minScore });
+}
+
+export async function compareStored(
+  store: Store,
+  { name: agent, curate }: Rewarded,
+  { a, b, since, until }: { a: string; b: string; since: Date; until: Date },
+): Promise<Comparison> {
+  const both = await readBothScores(store, { agent, a, b, from: dayOf(since), to: dayOf(until) });
+  const said = new Map<string, number[]>();
+  for (const { target, score } of await listLabels(store, { agent, limit: 20_000 }))
+    if (target.kind === 'trajectory') said.set(target.id, [...(said.get(target.id) ?? []), score]);
+  const labels = new Map(
+    [...said].map(([id, scores]) => [id, scores.reduce((sum, one) => sum + one, 0) / scores.length]),
+  );
+  return compareRewards(both, { minScore: curate.minScore, labels });
+}

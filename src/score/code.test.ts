@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { turn } from '../store/fixtures.ts';
+import { codeBlocks, codeParses } from './code-parses.ts';
+import { converse, trajectory } from './fixtures.ts';
+import { parseCode } from './grammars.ts';
+import { minimalDiff } from './minimal-diff.ts';
+import type { Scorer, ScorerInput } from './scorer.ts';
+import { scorerConformance } from './scorer-conformance.ts';
+import { treeDistance } from './tree-distance.ts';
+
+const input = (turns: ScorerInput['turns']): ScorerInput => ({ trajectory: trajectory(), turns, signals: [] });
+const saying = (answer: string) => input(converse('Write it.', [{ say: answer }]));
+const fenced = (language: string, code: string) => `Here:\n\`\`\`${language}\n${code}\n\`\`\`\n`;
+const said = async (scorer: Scorer, of: ScorerInput) => scorer.score(of, { signal: new AbortController().signal });
+
+const sound = {
+  typescript: 'export const add = (a: number, b: number): number => a + b;',
+  tsx: 'const A = () => <b>{1}</b>;',
+  javascript: 'const f = (x) => x?.y ?? 1;',
+  python: 'def add(a: int, b: int) -> int:\n    return a + b',
+  go: 'package main\n\nfunc add(a, b int) int { return a + b }',
+  java: 'class A { int add(int a, int b) { return a + b; } }',
+  rust: 'fn add(a: i32, b: i32) -> i32 { a + b }',
+};
+
+describe('code that parses', () => {
+  scorerConformance({
+    scorer: codeParses(),
+    gold: saying(fenced('python', sound.python)),
+    poor: saying(fenced('python', sound.python) + fenced('ts', 'const = ;')),
+    silent: input([turn({ choices: [] })]),
+    readsAnswers: true,
+  });
+
+  test.each(Object.entries(sound))('reads %s', async (language, code) => {
+    expect((await said(codeParses(), saying(fenced(language, code)))).value).toBe(1);
+    expect((await said(codeParses(), saying(fenced(language, `${code.slice(0, -1)}(((`)))).value).toBe(0);
+  });
+
+  test('leaves out what is no code, or of another language', async () => {
+    expect(codeBlocks('```\nplain\n```\n~~~~go\na\n```\nb\n~~~~\n```brainfuck\n+\n```')).toEqual([
+      { language: 'go', text: 'a\n```\nb' },
+    ]);
+    expect((await said(codeParses(), saying(fenced('text', 'hello (')))).value).toBeNull();
+  });
+});
+
+describe('the distance of two trees', () => {
+  const between = async (a: string, b: string) => {
+    const [one, other] = [await parseCode('python', a), await parseCode('python', b)];
+    return treeDistance(one!.root, other!.root);
+  };
+
+  test('is the nodes that come, go or change', async () => {
+    expect(await between('x = 1\n', 'x = 1\n')).toBe(0);
+    expect(await between('x = 1\n', 'x = 2\n')).toBe(1);
+    expect(await between('x = 1\n', 'x  =  1\n')).toBe(0);
+    // expression_statement(assignment(y, =, 2))
+    expect(await between('x = 1\n', 'x = 1\ny = 2\n')).toBe(5);
+    expect(await between('x = 1\ny = 2\n', 'x = 1\n')).toBe(5);
+  });
+});
+
+describe('minimal diff', () => {
+  const file = 'def total(xs):\n    s = 0\n    for x in xs:\n        s += x\n    return s\n';
+  const fixed = 'def total(xs):\n    s = 1\n    for x in xs:\n        s += x\n    return s\n';
+  const tools = ['read', 'edit', 'write'].map((name) => ({ type: 'function', function: { name, parameters: {} } }));
+  const working = (...edits: (readonly [string, Record<string, string>])[]) => {
+    const said = [
+      { say: [['read', '{"path":"total.py"}']] as const, results: [file] },
+      ...edits.map(([name, args]) => ({ say: [[name, JSON.stringify(args)]] as const, results: ['ok'] })),
+      { say: 'Done.' },
+    ];
+    return input(
+      converse('Begin the sum of total.py with 1.', said).map((one) => ({
+        ...one,
+        request: { ...one.request, tools },
+      })),
+    );
+  };
+  const edit = (from: string, to: string) => ['edit', { path: 'total.py', old_string: from, new_string: to }] as const;
+  const clean = working(edit('s = 0', 's = 1'));
+  const noisy = working(edit('s = 0', 's = 1\n    print(s)'));
+  scorerConformance({ scorer: minimalDiff(), gold: clean, poor: noisy, silent: saying('No change is needed.') });
+
+  test('prices scaffolding, stray files, reformatting and comments apart', async () => {
+    expect(await said(minimalDiff(), clean)).toMatchObject({ value: 1, reason: '1 nodes changed, 1 needed' });
+    expect((await said(minimalDiff(), noisy)).reason).toMatch(/^(\d+) nodes changed, 1 needed; \d+ of scaffolding$/);
+    expect((await said(minimalDiff(), working(edit('s = 0', '# begin with one\n    s = 1')))).reason).toBe(
+      '1 nodes changed, 1 needed; 1 of comments',
+    );
+    expect(await said(minimalDiff(), working(edit('s = 0', 's  =  0')))).toMatchObject({
+      value: 0,
+      reason: '0 nodes changed, 0 needed; 1 of reformatting',
+    });
+    const left = working(edit('s = 0', 's = 1'), ['write', { path: 'debug_notes.md', content: 'a\nb\n' }]);
+    expect(await said(minimalDiff(), left)).toMatchObject({
+      value: 0.25,
+      reason: expect.stringMatching(/1 needed; 3 of stray files/),
+    });
+  });
+
+  test('compares with the change that is known to do', async () => {
+    const rewritten = working(['write', { path: 'total.py', content: 'def total(xs):\n    return 1 + sum(xs)\n' }]);
+    const known = minimalDiff({ accepted: () => ({ 'total.py': fixed }) });
+    expect((await said(minimalDiff(), rewritten)).value).toBe(1);
+    expect((await said(known, rewritten)).value).toBeLessThan(0.1);
+    expect((await said(known, clean)).value).toBe(1);
+    expect(known.inProcess).toBeUndefined();
+  });
+
+  test('an edit that the tool refused changed nothing', async () => {
+    const refused = converse('Begin with 1.', [
+      {
+        say: [['edit', '{"path":"total.py","old_string":"s = 0","new_string":"s = 1"}']],
+        results: ['{"error":"no such file"}'],
+      },
+      { say: 'It failed.' },
+    ]).map((one) => ({ ...one, request: { ...one.request, tools } }));
+    expect((await said(minimalDiff(), input(refused))).value).toBeNull();
+  });
+});

@@ -1,0 +1,102 @@
+/**
+ * Code read by tree-sitter: grammars compiled to wasm, of one package without install scripts, loaded when the first piece of code
+ * in their language comes. What comes back is a small tree of our own, so that nobody has to free anything. Code is a stranger's:
+ * its length, the time of parsing and the nodes of a tree are capped; beyond them nothing is known of it.
+ */
+import { createHash } from 'node:crypto';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+
+export type CodeLanguage = 'typescript' | 'tsx' | 'javascript' | 'python' | 'go' | 'java' | 'rust';
+
+const names: Readonly<Record<string, CodeLanguage>> = {
+  ...{ typescript: 'typescript', ts: 'typescript', mts: 'typescript', cts: 'typescript', tsx: 'tsx' },
+  ...{ javascript: 'javascript', js: 'javascript', jsx: 'javascript', mjs: 'javascript', cjs: 'javascript' },
+  ...{ python: 'python', py: 'python', go: 'go', golang: 'go', java: 'java', rust: 'rust', rs: 'rust' },
+};
+
+/** By the word after a fence, or the end of a file's name; null: not one of these. */
+export const codeLanguage = (name: string): CodeLanguage | null => {
+  const plain = name.toLowerCase();
+  return Object.hasOwn(names, plain) ? names[plain]! : null;
+};
+
+export type CodeNode = {
+  readonly kind: string;
+  /** Of a leaf: its words. */
+  readonly text: string;
+  readonly children: readonly CodeNode[];
+  /** Nodes in it, itself included. */
+  readonly size: number;
+  /** The same for trees that are the same. */
+  readonly shape: string;
+};
+export type ParsedCode = { readonly root: CodeNode; readonly hasError: boolean };
+
+const maxCharacters = 200_000;
+const maxNodes = 50_000;
+const maxDepth = 500;
+const limitMs = 2000;
+
+type TreeSitter = typeof import('@vscode/tree-sitter-wasm');
+type Loaded = { readonly sitter: TreeSitter; readonly folder: string };
+
+async function load(): Promise<Loaded> {
+  const { default: sitter } = (await import('@vscode/tree-sitter-wasm')) as unknown as { default: TreeSitter };
+  await sitter.Parser.init();
+  return { sitter, folder: dirname(createRequire(import.meta.url).resolve('@vscode/tree-sitter-wasm')) };
+}
+
+let loading: Promise<Loaded> | null = null;
+const parsers = new Map<CodeLanguage, Promise<InstanceType<TreeSitter['Parser']>>>();
+
+function parserOf(language: CodeLanguage): Promise<InstanceType<TreeSitter['Parser']>> {
+  const make = async () => {
+    loading ??= load();
+    const { sitter, folder } = await loading;
+    const parser = new sitter.Parser();
+    parser.setLanguage(await sitter.Language.load(join(folder, `tree-sitter-${language}.wasm`)));
+    return parser;
+  };
+  const known = parsers.get(language) ?? make();
+  parsers.set(language, known);
+  return known;
+}
+
+/** null: too long, too intricate, or it took too long. */
+export async function parseCode(language: CodeLanguage, text: string): Promise<ParsedCode | null> {
+  if (text.length > maxCharacters) return null;
+  const parser = await parserOf(language);
+  const until = Date.now() + limitMs;
+  const tree = parser.parse(text, null, { progressCallback: () => Date.now() > until });
+  if (tree === null) {
+    parser.reset();
+    return null;
+  }
+  try {
+    const { rootNode } = tree;
+    if (rootNode.descendantCount > maxNodes) return null;
+    const cursor = tree.walk();
+    const read = (depth: number): CodeNode => {
+      const children: CodeNode[] = [];
+      if (depth < maxDepth && cursor.gotoFirstChild()) {
+        do children.push(read(depth + 1));
+        while (cursor.gotoNextSibling());
+        cursor.gotoParent();
+      }
+      const kind = cursor.nodeType;
+      const words = children.length === 0 ? cursor.nodeText : '';
+      const size = children.reduce((sum, child) => sum + child.size, 1);
+      return { kind, text: words, children, size, shape: shapeOf(kind, words, children) };
+    };
+    return { root: read(0), hasError: rootNode.hasError };
+  } finally {
+    tree.delete();
+  }
+}
+
+/** Of a node with these children. */
+export const shapeOf = (kind: string, text: string, children: readonly CodeNode[]): string =>
+  createHash('sha1')
+    .update(JSON.stringify([kind, text, children.map(({ shape }) => shape)]))
+    .digest('base64url');

@@ -1,0 +1,67 @@
+/** Comparisons of shadow traffic in Postgres. What they mean is deploy/shadow.ts's business; this file maps rows. */
+import type { Comparison, ShadowSummary } from '../deploy/shadow.ts';
+import { type Store, storeError } from './postgres.ts';
+
+/** False once there are as many as the rollout may have, or it is not there any more. The same again changes nothing. */
+export const insertComparison = async (store: Store, one: Comparison): Promise<void> => {
+  await store.pool
+    .query(
+      `insert into pawl.shadows (id, parent, rollout, agent, at, failed, agreed, similarity, baseline_ms, candidate_ms,
+         baseline_tokens, candidate_tokens)
+       select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 where exists (select from pawl.rollouts where id = $3)
+       on conflict do nothing`,
+      [
+        ...[one.id, one.parent, one.rollout, one.agent, new Date(one.at), one.failed, one.agreed, one.similarity],
+        ...[one.baselineMs, one.candidateMs, one.baselineTokens, one.candidateTokens],
+      ],
+    )
+    .catch((error) => {
+      throw storeError(error, `Keeping a comparison of rollout ${one.rollout}`);
+    });
+};
+
+export const countComparisons = async (store: Store, rollout: string): Promise<number> => {
+  const { rows } = await store.pool
+    .query<{ n: number }>('select count(*) as n from pawl.shadows where rollout = $1', [rollout])
+    .catch((error) => {
+      throw storeError(error, `Counting comparisons of rollout ${rollout}`);
+    });
+  return rows[0]!.n;
+};
+
+/** `limits`: how much slower than the baseline's 99th percentile is too slow. */
+export const readShadow = async (
+  store: Store,
+  rollout: string,
+  limits: { readonly latencyRatio: number; readonly latencySlackMs: number },
+): Promise<ShadowSummary> => {
+  type Row = Pick<ShadowSummary, 'compared' | 'failed' | 'agreed' | 'similarity' | 'slow'> & {
+    readonly [K in 'p50b' | 'p99b' | 'p50c' | 'p99c' | 'tokensb' | 'tokensc']: number | null;
+  };
+  const { rows } = await store.pool
+    .query<Row>(
+      `with own as materialized (select * from pawl.shadows where rollout = $1), figures as (
+         select count(*) as compared, count(*) filter (where failed) as failed, count(*) filter (where agreed) as agreed,
+           avg(similarity) as similarity,
+           percentile_cont(0.5) within group (order by baseline_ms) as p50b,
+           percentile_cont(0.99) within group (order by baseline_ms) as p99b,
+           percentile_cont(0.5) within group (order by candidate_ms) filter (where not failed) as p50c,
+           percentile_cont(0.99) within group (order by candidate_ms) filter (where not failed) as p99c,
+           avg(baseline_tokens)::double precision as tokensb, avg(candidate_tokens)::double precision as tokensc
+         from own
+       )
+       select figures.*, (select count(*) from own
+         where not failed and candidate_ms > greatest(p99b * $2::double precision, p99b + $3::double precision)) as slow
+       from figures`,
+      [rollout, limits.latencyRatio, limits.latencySlackMs],
+    )
+    .catch((error) => {
+      throw storeError(error, `Reading the shadow of rollout ${rollout}`);
+    });
+  const { compared, failed, agreed, similarity, slow, ...figures } = rows[0]!;
+  return {
+    ...{ compared, failed, agreed, similarity, slow },
+    baseline: { p50Ms: figures.p50b, p99Ms: figures.p99b, tokens: figures.tokensb },
+    candidate: { p50Ms: figures.p50c, p99Ms: figures.p99c, tokens: figures.tokensc },
+  };
+};

@@ -1,0 +1,21 @@
+/** JSON that the database takes. Pure. */
+
+/** Undefined for what JSON has no word for. */
+export function storable(value: object | string | number | null): string;
+export function storable(value: unknown): string | undefined;
+export function storable(value: unknown): string | undefined {
+  const json = JSON.stringify(value) as string | undefined;
+  return json === undefined ? undefined : storableJson(json);
+}
+
+/**
+ * The database holds neither NUL nor half a surrogate pair, and OpenAI bodies contain both now and then. Both become U+FFFD.
+ * JSON.stringify writes whole pairs as themselves, so every \ud… it writes is a lone half; escapes are consumed in
+ * pairs so that an escaped backslash before a `u0000` stays what it is.
+ */
+export const storableJson = (json: string): string =>
+  /\\u0000|\\ud/.test(json)
+    ? json.replace(/\\(?:u0000|ud[89a-f][0-9a-f]{2}|.)/g, (written) =>
+        /^\\u(?:0000|d)/.test(written) ? '\\ufffd' : written,
+      )
+    : json;

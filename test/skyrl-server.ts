@@ -1,0 +1,147 @@
+/**
+ * SkyRL's Tinker server as a process, for tests that ask for the real thing: JAX on the processor, one process or workers on Ray, no account.
+ * It is installed from PyPI into a virtual environment of its own, once: 7 GB and several minutes (`SKYRL_VENV` names another folder than
+ * ~/.cache/pawl/skyrl-VERSION). Needs Python 3.12 (`SKYRL_PYTHON`, else python3.12): with 3.11 its pydantic models fail.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const release = '0.4.0';
+const venv = process.env.SKYRL_VENV ?? join(homedir(), '.cache', 'pawl', `skyrl-${release}`);
+const python = process.env.SKYRL_PYTHON ?? 'python3.12';
+
+/** Why it cannot run here; null: it can. */
+export const skyrlMissing = ((): string | null => {
+  if (existsSync(join(venv, 'installed'))) return null;
+  try {
+    const version = execFileSync(python, ['--version'], { encoding: 'utf8' }).trim();
+    return version.startsWith('Python 3.12') ? null : `${python} is ${version}; SkyRL needs Python 3.12 (SKYRL_PYTHON)`;
+  } catch {
+    return `there is no ${python}; SkyRL needs Python 3.12 (SKYRL_PYTHON)`;
+  }
+})();
+
+export type SkyRL = {
+  readonly url: string;
+  /** The name under which it holds its model: the folder it was started with. */
+  readonly baseModel: string;
+  /** The end of what it printed. */
+  log(): string;
+  kill(signal?: NodeJS.Signals): Promise<void>;
+  /** Again on the same database and checkpoints, as an operator would. */
+  restart(): Promise<SkyRL>;
+};
+
+async function install(): Promise<void> {
+  const done = join(venv, 'installed');
+  if (existsSync(done)) return;
+  mkdirSync(venv, { recursive: true });
+  const run = async (command: string, ...args: string[]) => {
+    const [code] = (await once(spawn(command, args, { stdio: 'inherit' }), 'exit')) as [number | null];
+    if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${code}.`);
+  };
+  await run(python, '-m', 'venv', venv);
+  await run(join(venv, 'bin', 'pip'), 'install', '--quiet', `skyrl[tinker,jax,ray]==${release}`, 'uv');
+  writeFileSync(done, '');
+}
+
+/** A backend whose model is spread over this many workers that Ray starts. */
+export const onRay = (workers: number) => ({
+  ...{ max_lora_adapters: 4, max_lora_rank: 16, use_ray: true, num_processes: workers },
+  fully_sharded_data_parallel_size: workers,
+  ray_pg_bundles: Array.from({ length: workers }, () => ({ CPU: 1 })),
+  ray_actor_options: { num_cpus: 1 },
+});
+
+/** `folder` is for its database and checkpoints. Ray's sockets lie there too, so its path must be short. */
+export async function startSkyRL(
+  options: { readonly model: string; readonly folder: string; readonly backend?: object },
+  port?: number,
+): Promise<SkyRL> {
+  await install();
+  const { model, folder, backend = { max_lora_adapters: 8, max_lora_rank: 16 } } = options;
+  const at = port ?? (await freePort());
+  mkdirSync(folder, { recursive: true });
+  const log = join(folder, 'skyrl.log');
+  const child = spawn(
+    'uv',
+    [
+      ...['run', '--active', '--no-project', '--offline', '-m', 'skyrl.tinker.api'],
+      ...['--base-model', model, '--backend', 'jax', '--backend-config', JSON.stringify(backend)],
+      ...['--checkpoints-base', join(folder, 'checkpoints'), '--host', '127.0.0.1', '--port', String(at)],
+    ],
+    {
+      cwd: folder,
+      detached: true, // a group of its own: it starts its engine as a child
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        ...process.env,
+        VIRTUAL_ENV: venv,
+        PATH: `${join(venv, 'bin')}:${process.env.PATH}`,
+        JAX_PLATFORMS: 'cpu',
+        HF_HUB_OFFLINE: '1',
+        RAY_ENABLE_UV_RUN_RUNTIME_ENV: '0',
+        RAY_TMPDIR: folder,
+        RAY_DISABLE_IMPORT_WARNING: '1',
+        RAY_USAGE_STATS_ENABLED: '0',
+        SKYRL_DATABASE_URL: `sqlite:///${join(folder, 'tinker.db')}`,
+      },
+    },
+  );
+  const file = createWriteStream(log, { flags: 'a' });
+  for (const stream of [child.stdout, child.stderr]) stream.pipe(file, { end: false });
+  const url = `http://127.0.0.1:${at}`;
+  const tail = () => readFileSync(log, 'utf8').slice(-4000);
+  await answering(child, `${url}/api/v1/healthz`, tail);
+  const kill = async (signal: NodeJS.Signals = 'SIGTERM') => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, 'exit');
+    process.kill(-child.pid!, signal);
+    await gone;
+    killStrays(folder);
+  };
+  return {
+    url,
+    baseModel: model,
+    log: tail,
+    kill,
+    async restart() {
+      await kill();
+      return startSkyRL(options, at);
+    },
+  };
+}
+
+/** Ray's own processes are in groups of their own; all of them name their folder. */
+function killStrays(folder: string): void {
+  if (process.platform !== 'linux') return;
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`${folder}/`)) process.kill(Number(pid), 'SIGKILL');
+    } catch {
+      // it ended meanwhile
+    }
+  }
+}
+
+async function answering(child: ChildProcess, address: string, log: () => string): Promise<void> {
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`SkyRL's server ended with ${child.exitCode}:\n${log()}`);
+    const answer = await fetch(address).catch(() => null);
+    if (answer?.ok) return;
+    await sleep(200);
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((go) => server.listen(0, '127.0.0.1', go));
+  const { port } = server.address() as { port: number };
+  await new Promise((go) => server.close(go));
+  return port;
+}
