@@ -57,9 +57,8 @@ function upstream(): Promise<Server> {
   const answer = (incoming: IncomingMessage, response: ServerResponse, first: Buffer) => {
     const url = incoming.url!.split('?')[0]!;
     response.setHeader('content-type', 'application/json');
-    const body = /^\s*\{/.test(first.toString('latin1'))
-      ? (JSON.parse(first.toString()) as Record<string, unknown>)
-      : {};
+    const isFile = incoming.headers['content-type']?.startsWith('multipart/'); // random bytes, which may begin with a brace
+    const body = (!isFile && first.length > 0 ? JSON.parse(first.toString()) : {}) as Record<string, unknown>;
     if (url.endsWith('/models')) response.end(JSON.stringify({ data: [{ id: 'listed' }] }));
     else if (body.model === 'zipped' || body.model === 'zipped-error') {
       const error = { error: { message: 'Zipped trouble.', type: 'invalid_request_error' } };
