@@ -21,8 +21,11 @@ export default defineConfig(({ mode }) => ({
     hookTimeout: 120_000,
     // Tests with real processes mostly wait, so one more than the cores of a small machine.
     maxWorkers: 3,
+    // Servers of several GB, and virtual environments that two of these tests fill: one at a time.
+    fileParallelism: mode !== 'interop',
     env: { KILLS: mode === 'all' ? '50' : '8' },
     sequence: { sequencer: LongestFirst },
-    reporters: ['default', './test/closing-line.ts'],
+    // Of what is left out the name says why.
+    reporters: [mode === 'interop' ? 'verbose' : 'default', './test/closing-line.ts'],
   },
 }));

@@ -13,12 +13,13 @@ import { openJudge } from '../src/score/ask-open.ts';
 import { openJudgeServer } from '../src/score/ask-server.ts';
 import type { Store } from '../src/store/postgres.ts';
 import { withStore } from '../src/store/test-store.ts';
-import { startVllm, type Vllm, vllmMissing } from './vllm-server.ts';
+import { leftOut, pythonMissing } from './python.ts';
+import { startVllm, type Vllm } from './vllm-server.ts';
 
 // The first run installs several GB, and a start takes a minute and more.
 vi.setConfig({ testTimeout: 3_600_000, hookTimeout: 3_600_000 });
 
-describe.skipIf(vllmMissing !== null)(`vLLM as a judge${vllmMissing ? ` (left out: ${vllmMissing})` : ''}`, () => {
+describe.skipIf(pythonMissing !== null)(`vLLM as a judge${leftOut}`, () => {
   const root = mkdtempSync(join(tmpdir(), 'pawl-vllm-judge-'));
   let vllm: Vllm;
   let store: Store;
