@@ -47,11 +47,17 @@ async function install(): Promise<void> {
 
 /** `folder` is for its log. */
 export async function startVllm(
-  options: { readonly model: string; readonly name: string; readonly folder: string; readonly context: number },
+  options: {
+    readonly model: string;
+    readonly name: string;
+    readonly folder: string;
+    readonly context: number;
+    readonly flags?: readonly string[];
+  },
   port?: number,
 ): Promise<Vllm> {
   await install();
-  const { model, name, folder, context } = options;
+  const { model, name, folder, context, flags = [] } = options;
   const at = port ?? (await freePort());
   mkdirSync(folder, { recursive: true });
   const log = join(folder, 'vllm.log');
@@ -60,6 +66,7 @@ export async function startVllm(
     [
       ...['serve', model, '--served-model-name', name, '--dtype', 'float32', '--max-model-len', String(context)],
       ...['--enable-lora', '--max-lora-rank', '16', '--host', '127.0.0.1', '--port', String(at)],
+      ...flags,
     ],
     {
       cwd: folder,
