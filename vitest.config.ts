@@ -37,8 +37,11 @@ export default defineConfig(({ mode }) => {
       globalSetup: ['./test/built.ts', './src/store/test-server.ts'],
       // Tests with real processes mostly wait, so one more than the cores of a small machine.
       maxWorkers: 3,
+      // Servers of several GB, and virtual environments that two of these tests fill: one at a time.
+      fileParallelism: mode !== 'interop',
       sequence: { sequencer: LongestFirst },
-      reporters: ['default', './test/closing-line.ts'],
+      // Of what is left out the name says why.
+      reporters: [mode === 'interop' ? 'verbose' : 'default', './test/closing-line.ts'],
     },
   };
 });
