@@ -4,7 +4,7 @@
  */
 import { broken, byAnswer, kept } from './answer-rule.ts';
 import type { ComputingScorer } from './scorer.ts';
-import { withinTime } from './time-limit.ts';
+import { testPattern } from './test-pattern.ts';
 
 const limitMs = 500;
 
@@ -18,7 +18,7 @@ export function matches(expression: RegExp, { not = false }: { readonly not?: bo
     inProcess: true,
     score: (input) =>
       byAnswer(input, ({ text }) => {
-        const isMatch = withinTime(limitMs, () => pattern.test(text));
+        const isMatch = testPattern(pattern, text, limitMs);
         if (isMatch !== not) return kept;
         return broken(not ? `matches ${pattern}` : `does not match ${pattern}`);
       }),
