@@ -18,7 +18,7 @@ import type { Engine } from '../engine/engine.ts';
 import { ConflictError, NotFoundError, StoreError } from '../errors.ts';
 import { writeAtomically } from '../store/atomic-file.ts';
 import type { Store } from '../store/postgres.ts';
-import { postgresRunStore } from '../store/runs.ts';
+import { auditedRuns } from './audited-runs.ts';
 import { type AskedRun, auditOverride, nameRun, specAsked } from './begin.ts';
 import { modelFolder, runFolder, runPlaces } from './checkpoints.ts';
 import { ownerAlive, thisOwner } from './owner.ts';
@@ -58,7 +58,7 @@ const leftSchema = z.strictObject({ run: z.string().min(1) });
 
 export function createTrainings({ store, artifacts, config, engine: open, log }: TrainingsParts): Trainings {
   const { home } = artifacts;
-  const runs = postgresRunStore(store);
+  const runs = auditedRuns(store, 'pawl');
   const reader = datasetReader(store, artifacts);
   const stop = new AbortController();
   const { signal } = stop;
@@ -201,7 +201,12 @@ export function createTrainings({ store, artifacts, config, engine: open, log }:
         const here = await fetchMaterial(artifacts, spec);
         const plan = await planRun(here.settings, here, await open(), reader, agent);
         const kept = await keepMaterial(artifacts, spec);
-        const run = await createRun(runs, { ...kept, id, folder: runFolder(artifacts, id) }, plan.stages, Date.now());
+        const run = await createRun(
+          auditedRuns(store, by),
+          { ...kept, id, folder: runFolder(artifacts, id) },
+          plan.stages,
+          Date.now(),
+        );
         await auditOverride(store, run, overridden, by);
         return { run, plan, reasons, unused };
       }),
