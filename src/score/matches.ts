@@ -6,7 +6,7 @@ import { broken, byAnswer, kept } from './answer-rule.ts';
 import type { ComputingScorer } from './scorer.ts';
 import { testPattern } from './test-pattern.ts';
 
-const limitMs = 200;
+const limitMs = 500;
 
 export function matches(expression: RegExp, { not = false }: { readonly not?: boolean } = {}): ComputingScorer {
   // A state between calls (g, y) would make the second answer depend on the first.

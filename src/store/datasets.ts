@@ -68,14 +68,14 @@ const chunk = 5000;
 /**
  * Gives the dataset its number and writes it with its lineage, all or nothing. One with the same key is returned as it
  * is, with its file's new place where it had one of an older kind. The file is an artifact before this is called: a dataset
- * that can be seen can be read. `alongside` is done with it or not at all.
+ * that can be seen can be read. `alongside` is done with it or not at all; `isNew`: there was no such dataset.
  */
 export const saveDataset = async (
   store: Store,
   draft: DatasetDraft,
   rows: readonly DatasetRow[],
   idOf: (agent: string, version: number) => string,
-  alongside: (db: Store['db'], id: string) => Promise<void> = async () => {},
+  alongside: (db: Store['db'], id: string, isNew: boolean) => Promise<void> = async () => {},
 ): Promise<Dataset> => {
   const { agent } = draft;
   try {
@@ -89,7 +89,7 @@ export const saveDataset = async (
         .where('key', '=', draft.key)
         .executeTakeFirst();
       if (same) {
-        await alongside(db, same.id);
+        await alongside(db, same.id, false);
         const artifact = same.artifact ?? draft.artifact;
         if (artifact !== same.artifact)
           await transaction.updateTable('datasets').set({ artifact }).where('id', '=', same.id).execute();
@@ -123,7 +123,7 @@ export const saveDataset = async (
         const part = rows.slice(from, from + chunk);
         await insertRows(transaction, { id, agent, from }, part);
       }
-      await alongside(db, id);
+      await alongside(db, id, true);
       return { ...draft, id, version, gone: null };
     });
   } catch (error) {

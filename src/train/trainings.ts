@@ -18,7 +18,7 @@ import type { Engine } from '../engine/engine.ts';
 import { ConflictError, NotFoundError, StoreError } from '../errors.ts';
 import { writeAtomically } from '../store/atomic-file.ts';
 import type { Store } from '../store/postgres.ts';
-import { postgresRunStore } from '../store/runs.ts';
+import { auditedRuns } from './audited-runs.ts';
 import { type AskedRun, auditOverride, nameRun, specAsked } from './begin.ts';
 import { modelFolder, runFolder, runPlaces } from './checkpoints.ts';
 import { markFor } from './internal.ts';
@@ -59,7 +59,7 @@ const leftSchema = z.strictObject({ run: z.string().min(1) });
 
 export function createTrainings({ store, artifacts, config, engine: open, log }: TrainingsParts): Trainings {
   const { home } = artifacts;
-  const runs = postgresRunStore(store);
+  const runs = auditedRuns(store, 'pawl');
   const reader = datasetReader(store, artifacts);
   const stop = new AbortController();
   const { signal } = stop;
@@ -205,7 +205,7 @@ export function createTrainings({ store, artifacts, config, engine: open, log }:
         const plan = await planRun(here.settings, here, engine, reader, agent);
         const kept = await keepMaterial(artifacts, spec);
         const fresh = { ...kept, id, folder: runFolder(artifacts, id), internal };
-        const run = await createRun(runs, fresh, plan.stages, Date.now());
+        const run = await createRun(auditedRuns(store, by), fresh, plan.stages, Date.now());
         await auditOverride(store, run, overridden, by);
         return { run, plan, reasons, unused };
       }),
