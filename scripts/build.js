@@ -1,7 +1,7 @@
 /**
  * `npm run build`, and `npm pack` by itself: makes dist/ out of src/, which is all of it that a package holds. Plain
  * JavaScript with its types, one file for each source file that can be reached (tsconfig.build.json says from where), and
- * the SQL that is read at run time. `--quick` leaves out types and checking, in a second: for tests and benches, which run
+ * the SQL that is read at run time, and the documentation (docs-site.js). `--quick` leaves out types and checking, in a second: for tests and benches, which run
  * what users run.
  */
 import { spawnSync } from 'node:child_process';
@@ -9,6 +9,7 @@ import { cpSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { buildDocs } from './docs-site.js';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc');
@@ -21,3 +22,4 @@ const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'
 });
 if (status !== 0) process.exit(status ?? 1);
 cpSync(join(root, 'src/store/migrations'), join(root, 'dist/store/migrations'), { recursive: true });
+buildDocs();
