@@ -53,6 +53,8 @@ const SEED_MS = 1000;
 const SEED_BYTES = 32 * 1024 * 1024;
 /** Conversations remembered in one go. */
 const SEED_PIECE = 500;
+/** Without exchanges for this long nobody is being answered. */
+const QUIET_AFTER_MS = 50;
 /** Of closing's time, how long it waits for exchanges that are still being journalled. */
 const QUIET_MS = 8000;
 
@@ -88,9 +90,11 @@ const threader = createThreader({
 });
 if (threads === null) learn(await recentThreads(journal));
 
+let arrivedAt = Number.NEGATIVE_INFINITY; // when exchanges came last
 const pump = await startPump({
   journal,
   openSink,
+  isQuiet: () => performance.now() - arrivedAt > QUIET_AFTER_MS,
   onDamage: ({ segment, offset, bytes }) =>
     problem(`Journal segment ${segment} is damaged at byte ${offset}: ${bytes} bytes were skipped.`),
   onProblem: problem,
@@ -120,6 +124,7 @@ let looksSince = 0;
 port.on('message', (message: ToWorker) => {
   switch (message.kind) {
     case 'exchanges':
+      arrivedAt = performance.now();
       for (const exchange of unpackExchanges(message.rows, message.bytes)) inbox.push(exchange);
       if (!working) {
         working = true;
