@@ -53,8 +53,11 @@ const SEED_MS = 1000;
 const SEED_BYTES = 32 * 1024 * 1024;
 /** Conversations remembered in one go. */
 const SEED_PIECE = 500;
-/** Without exchanges for this long nobody is being answered. */
-const QUIET_AFTER_MS = 50;
+/**
+ * When the pump has looked this often (pump.ts) and no exchange came, nobody is being answered. Not by the clock: while answering
+ * takes the processors this thread stands still, and what came meanwhile is read only after a look.
+ */
+const QUIET_LOOKS = 3;
 /** Of closing's time, how long it waits for exchanges that are still being journalled. */
 const QUIET_MS = 8000;
 
@@ -90,11 +93,11 @@ const threader = createThreader({
 });
 if (threads === null) learn(await recentThreads(journal));
 
-let arrivedAt = Number.NEGATIVE_INFINITY; // when exchanges came last
+let looksWithout = 0; // since exchanges came last
 const pump = await startPump({
   journal,
   openSink,
-  isQuiet: () => performance.now() - arrivedAt > QUIET_AFTER_MS,
+  isQuiet: () => ++looksWithout > QUIET_LOOKS,
   onDamage: ({ segment, offset, bytes }) =>
     problem(`Journal segment ${segment} is damaged at byte ${offset}: ${bytes} bytes were skipped.`),
   onProblem: problem,
@@ -124,7 +127,7 @@ let looksSince = 0;
 port.on('message', (message: ToWorker) => {
   switch (message.kind) {
     case 'exchanges':
-      arrivedAt = performance.now();
+      looksWithout = 0;
       for (const exchange of unpackExchanges(message.rows, message.bytes)) inbox.push(exchange);
       if (!working) {
         working = true;
