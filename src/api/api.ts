@@ -32,6 +32,7 @@ import { curateRoutes } from './routes-curate.ts';
 import { deployRoutes } from './routes-deploy.ts';
 import { type EvaluateParts, evaluateRoutes } from './routes-evaluate.ts';
 import { exploreRoutes } from './routes-explore.ts';
+import { flagRoutes } from './routes-flags.ts';
 import { judgeRoutes } from './routes-judge.ts';
 import { isImport, labelRoutes } from './routes-labels.ts';
 import { loopRoutes } from './routes-loop.ts';
@@ -318,6 +319,7 @@ function routesOf(parts: ApiParts) {
     .route('/', reviewRoutes(parts))
     .route('/', deployRoutes(parts))
     .route('/', auditRoutes(parts))
+    .route('/', flagRoutes(parts))
     .route('/', loopRoutes(parts))
     .route('/', exploreRoutes(parts))
     .route('/', privacyRoutes(parts))
