@@ -73,7 +73,7 @@ it('has runs: begun, asked to stop, stopped', async () => {
   await runs.create({
     ...{ id: 'sft-1', agent: 'desk', recipe: 'sft', settings: { dataset: 'desk-v1' }, base: 'b', folder: 'f', seed: 1 },
     ...{ steps: 9, step: 2, status: 'paused', reason: null, budget: {}, spent: { seconds: 1, tokens: 1, money: 0 } },
-    ...{ request: null, owner: null, heartbeatAt: noon, createdAt: noon },
+    ...{ request: null, owner: null, heartbeatAt: noon, createdAt: noon, internal: false },
   });
   expect(await call('POST', '/api/runs/sft-1/stop')).toMatchObject({ status: 200, body: { kind: 'done' } });
   expect((await rows('subject=sft-1')).map(({ event, actor }) => `${actor} ${event}`)).toEqual([

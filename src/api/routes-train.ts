@@ -53,6 +53,7 @@ const runSchema = z
     request: z.enum(['pause', 'stop']).nullable(),
     heartbeatAt: time,
     createdAt: time,
+    internal: z.boolean().openapi({ description: 'It learned from what is confidential: its model stays inside.' }),
   })
   .openapi('Run');
 const stepSchema = z

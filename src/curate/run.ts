@@ -15,6 +15,7 @@ import { raiseHoldout, readHoldout } from '../store/holdouts.ts';
 import type { Store } from '../store/postgres.ts';
 import { readReferences } from '../store/references.ts';
 import { readScoresOf } from '../store/scores.ts';
+import { refreshStatistics } from '../store/statistics.ts';
 import { readWalls } from '../store/walls.ts';
 import { batchesOf, type Placed, placedKey, readSizes, readTurnsOf, windowPages } from '../store/window.ts';
 import { anonymiseRow, openAnonymiser } from './anonymise.ts';
@@ -121,6 +122,7 @@ async function select<T>(
       return why === null;
     });
 
+  await refreshStatistics(store);
   const held = await findShifts(store, { agent, origin: set.on, spec: spec.version, since, until });
   const spool = await openDraft(home);
   const draft = await openDraft(home).catch(async (error) => {
@@ -230,6 +232,9 @@ async function lookAt(
   );
 }
 
+/** Rows read back from the spool at a time. */
+const readAtOnce = 32;
+
 /** The gates that look at all together, then the chosen rows into the draft, by id. */
 async function choose(
   waiting: readonly Waiting[],
@@ -249,7 +254,10 @@ async function choose(
     kept = verdict.kept;
   }
   const rows = [...kept].sort((a, b) => (`${a.trajectory} ${a.day}` < `${b.trajectory} ${b.day}` ? -1 : 1));
-  for (const one of rows) await draft.add(await spool.read(one.at));
+  for (let from = 0; from < rows.length; from += readAtOnce) {
+    const lines = await Promise.all(rows.slice(from, from + readAtOnce).map(({ at }) => spool.read(at)));
+    for (const line of lines) await draft.add(line);
+  }
   return rows;
 }
 

@@ -10,6 +10,7 @@ import { datasetReader } from '../curate/read.ts';
 import { auditedRuns } from '../train/audited-runs.ts';
 import { auditOverride, needDataset, presentDataset } from '../train/begin.ts';
 import { modelFolder, runFolder, runPlaces } from '../train/checkpoints.ts';
+import { markFor } from '../train/internal.ts';
 import type { StepMetrics } from '../train/metrics.ts';
 import { ownerAlive } from '../train/owner.ts';
 import { adviceFor, planRun, type RunSettings, settingsOf, specOf } from '../train/plan.ts';
@@ -96,7 +97,8 @@ async function planTurn(work: Work, turn: LoopTurn) {
   );
   const kept = await keepMaterial(artifacts, spec);
   const plan = await planOf(kept);
-  const fresh = { ...kept, id, agent: agent.name, folder: runFolder(artifacts, id) };
+  const internal = await markFor({ store, artifacts, engine }, spec);
+  const fresh = { ...kept, id, agent: agent.name, folder: runFolder(artifacts, id), internal };
   const run = await createRun(runs, fresh, plan.stages, Date.now());
   await auditWithout(work, run);
   return { plan, run };

@@ -21,6 +21,7 @@ import { type AskedRun, auditOverride, nameRun, specAsked } from './begin.ts';
 import { runFolder } from './checkpoints.ts';
 import { estimateCost } from './cost.ts';
 import { conclude, follow } from './follow.ts';
+import { markFor } from './internal.ts';
 import { type Plan, planRun, type RunSpec } from './plan.ts';
 import { fetchMaterial, keepMaterial } from './portable.ts';
 import { probeEngine } from './probe.ts';
@@ -142,6 +143,8 @@ async function begin(options: TrainOptions, opened: Opened): Promise<void> {
   for (const material of unused) say(`Not used: ${material}.`);
   const engine = await openEngine(config.engine);
   try {
+    const internal = await markFor({ store, artifacts, engine }, spec);
+    if (internal) say('Internal: what it learns from is confidential; its model stays inside this deployment.');
     const here = await fetchMaterial(artifacts, spec);
     const runs = auditedRuns(store, options.by);
     const id = await nameRun(runs, spec.recipe, options.id, new Date());
@@ -154,7 +157,8 @@ async function begin(options: TrainOptions, opened: Opened): Promise<void> {
     }
     if (options.estimate) return;
     const kept = await keepMaterial(artifacts, spec);
-    const run = await createRun(runs, { ...kept, id, folder: runFolder(artifacts, id) }, plan.stages, Date.now());
+    const fresh = { ...kept, id, folder: runFolder(artifacts, id), internal };
+    const run = await createRun(runs, fresh, plan.stages, Date.now());
     await auditOverride(store, run, overridden, options.by);
     await follow(id, runs, { engine, plan, opened }, options.json ? process.stderr : process.stdout);
     await conclude(id, runs, { engine, opened, json: options.json === true });
