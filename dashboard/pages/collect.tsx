@@ -1,0 +1,112 @@
+/** Conversations as they come in: search, filter, watch; each leads to itself, turn by turn. */
+import { useState } from 'react';
+import { useAgent } from '../agent.tsx';
+import { ask } from '../client.ts';
+import type { PageProps } from '../pages.ts';
+import { Command } from '../parts/command.tsx';
+import { Tag } from '../parts/figure.tsx';
+import { type Filter, FilterBar, useFilters } from '../parts/filter.tsx';
+import { Page } from '../parts/layout.tsx';
+import { Empty } from '../parts/states.tsx';
+import { type Column, Table } from '../parts/table.tsx';
+import { Time } from '../parts/time.tsx';
+import { pathTo } from '../router.tsx';
+import { useRows } from '../rows.ts';
+import { count, duration, pawl, short } from '../words.ts';
+import { Trajectory } from './trajectory.tsx';
+
+type Listed = Awaited<ReturnType<typeof asking>>['trajectories'][number];
+
+const filters: readonly Filter[] = [
+  { kind: 'text', name: 'user', label: 'User', hint: 'id as the agent sends it' },
+  { kind: 'text', name: 'release', label: 'Release' },
+  {
+    ...{ kind: 'choice', name: 'origin', label: 'Origin' },
+    options: ['production', 'exploration', 'shadow', 'simulation', 'evaluation', 'judge'].map((one) => [one, one]),
+  },
+  { kind: 'choice', name: 'errors', label: 'Errors', options: [['true', 'with a failed turn']] },
+  { kind: 'day', name: 'since', label: 'From' },
+  { kind: 'day', name: 'until', label: 'Before' },
+];
+
+const asking = (
+  agent: string,
+  chosen: Readonly<Record<string, string>>,
+  cursor: string | undefined,
+  signal: AbortSignal,
+) => ask('get', '/api/trajectories', { query: { agent, ...chosen, limit: 100, cursor } }, signal);
+
+const columns: readonly Column<Listed>[] = [
+  { name: 'Conversation', grow: 3, cell: ({ id }) => <span dir="auto">{id}</span> },
+  { name: 'Began', grow: 1.5, cell: ({ startedAt }) => <Time at={startedAt} /> },
+  { name: 'Turns', isNumber: true, cell: ({ turns }) => count(turns) },
+  {
+    name: 'Errors',
+    isNumber: true,
+    isWide: true,
+    cell: ({ errors }) => (errors === 0 ? '–' : <Tag tone="bad">{errors}</Tag>),
+  },
+  { name: 'Tokens in', isNumber: true, isWide: true, cell: ({ promptTokens }) => short(promptTokens) },
+  { name: 'Tokens out', isNumber: true, isWide: true, cell: ({ completionTokens }) => short(completionTokens) },
+  { name: 'Time', isNumber: true, isWide: true, grow: 1.2, cell: ({ latencyMs }) => duration(latencyMs) },
+  { name: 'Release', isWide: true, grow: 2, cell: ({ release }) => <span dir="auto">{release}</span> },
+  { name: 'Origin', isWide: true, grow: 1.3, cell: ({ origin }) => origin },
+  {
+    name: 'Consent',
+    isWide: true,
+    grow: 1.2,
+    cell: ({ consent }) => <Tag tone={consent === 'given' ? 'good' : 'plain'}>{consent}</Tag>,
+  },
+];
+const idOf = ({ id, startedAt }: Listed): string => `${id} ${startedAt}`;
+
+export default function Collect({ rest }: PageProps) {
+  return rest[0] === undefined ? <List /> : <Trajectory id={rest[0]} />;
+}
+
+function List() {
+  const agent = useAgent();
+  const chosen = useFilters(filters);
+  const [isFollowing, follow] = useState(true);
+  const rows = useRows(
+    JSON.stringify([agent, chosen]),
+    async (cursor, signal) => {
+      const { trajectories, next } = await asking(agent, chosen, cursor, signal);
+      return { rows: trajectories, next };
+    },
+    idOf,
+    { topics: isFollowing ? ['trajectories'] : [] },
+  );
+  const options = (['user', 'release', 'origin', 'since', 'until'] as const).map(
+    (name) => [`--${name}`, chosen[name]] as const,
+  );
+  return (
+    <Page
+      title="Collect"
+      about="Every conversation that came through the gateway or was imported, newest first."
+      actions={
+        <label className="check">
+          <input type="checkbox" checked={isFollowing} onChange={(event) => follow(event.target.checked)} /> Follow what
+          comes in
+        </label>
+      }
+    >
+      <FilterBar filters={filters} />
+      <Table
+        label="Conversations"
+        rows={rows}
+        columns={columns}
+        idOf={idOf}
+        to={({ id }) => pathTo('collect', id)}
+        empty={
+          <Empty title="No conversation is here.">
+            Send your agent’s calls through the gateway, or <code>pawl trajectories import FILE</code>.
+          </Empty>
+        }
+      />
+      <Command
+        line={pawl('trajectories', 'list', ['--agent', agent], ...options, chosen.errors ? '--errors' : undefined)}
+      />
+    </Page>
+  );
+}
