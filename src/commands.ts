@@ -30,6 +30,10 @@ export const commands: Readonly<Record<string, Listed>> = {
   ],
   api: ['Only the API of it.', async () => (await import('./serve-command.ts')).apiCommand()],
   keys: ['Client keys: create, list, revoke.', async () => (await import('./gateway/command.ts')).keysCommand()],
+  access: [
+    'Who may look and change things: create, list, revoke.',
+    async () => (await import('./api/access-command.ts')).accessCommand(),
+  ],
   trajectories: ['What was recorded.', async () => (await import('./collect/command.ts')).trajectoriesCommand()],
   consent: [
     'Which users agreed that a model may learn from them.',

@@ -23,7 +23,7 @@ const named = (name: string, description: string): Command =>
 export const serveCommand = (): Command =>
   named(
     'serve',
-    'Serve gateway and API, and turn the loops of its agents, in the foreground; Ctrl-C answers what is in flight, writes it down and stops.',
+    'Serve gateway, API and dashboard, and turn the loops of its agents, in the foreground; Ctrl-C answers what is in flight, writes it down and stops.',
   )
     .addHelpText('after', '\nExample:\n  PAWL_UPSTREAM=http://127.0.0.1:8000/v1 pawl serve\n')
     .action((options: Options) => run('serve', allRoles, options));
@@ -60,7 +60,7 @@ export const workerCommand = (): Command =>
 export const apiCommand = (): Command =>
   apart(
     'api',
-    'The part of `pawl serve` that people and programs ask: /api.',
+    'The part of `pawl serve` that people and programs ask: the dashboard and /api.',
     'PAWL_PORT=4702 PAWL_HOME=/var/lib/pawl-api pawl api',
   );
 
@@ -191,9 +191,13 @@ const about = {
 };
 
 /** Resolves when the secret has been written out: only then may it be the one that counts. */
-export function showSecret(name: keyof typeof about, token: string): Promise<void> {
+export function showSecret(name: keyof typeof about, token: string, link?: string): Promise<void> {
+  const shown = [
+    line(name, `${token}   (${about[name]})`),
+    ...(link === undefined ? [] : [line('dashboard', `${link}   (shown only now)`)]),
+  ];
   return new Promise((resolve, reject) => {
-    process.stdout.write(line(name, `${token}   (${about[name]})`), (error) =>
+    process.stdout.write(shown.join(''), (error) =>
       error ? reject(new Error(`The ${name} could not be shown (${error.message}), so it was not made.`)) : resolve(),
     );
   });
@@ -207,7 +211,9 @@ function announce(serving: Serving, roles: readonly Role[], config: Config): voi
   const lines = [
     ...(answers ? [line('gateway', `${serving.url}/v1`)] : []),
     ...(warning === null ? [] : [line('warning', warning)]),
-    ...(roles.includes('api') ? [line('api', `${serving.url}/api`)] : []),
+    ...(roles.includes('api')
+      ? [line('dashboard', `${serving.url}/   (link: pawl access create NAME)`), line('api', `${serving.url}/api`)]
+      : []),
     line('metrics', `${serving.url}/metrics`),
     ...(answers ? [] : [line('health', `${serving.url}/healthz`)]),
     line('database', serving.isConnected ? `${kind} ${serving.store.serverVersion}` : `${kind}, away`),

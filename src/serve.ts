@@ -118,7 +118,11 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     started.port = port;
     if (roles.has('gateway')) keepAddress(config.home, { url: port.url, instance });
     const adminHash = roles.has('api')
-      ? await ensureAdminToken(config.home, (token) => show('admin token', token), config.adminToken)
+      ? await ensureAdminToken(
+          config.home,
+          (token) => show('admin token', token, linkTo(port.url, token)),
+          config.adminToken,
+        )
       : knownAdmin(config.home, config.adminToken);
     known = roles.has('gateway') ? lastKnown({ config, log }) : null;
 
@@ -285,6 +289,9 @@ async function standOn(
     },
   };
 }
+
+/** Behind the #, a token is in no request and no log. */
+const linkTo = (url: string, token: string): string => `${reachable(url)}/#token=${token}`;
 
 function noGateway(): never {
   throw new BoundaryError(

@@ -1,11 +1,9 @@
 /**
  * /api: what the dashboard, scripts and other machines read and change. Each route is declared once; the declaration
  * parses the request, types the answer, and becomes /api/openapi.json. A handler parses, calls one function of the
- * store, maps the record to its wire shape. Everything but the document and the bare status needs the admin token.
+ * store, maps the record to its wire shape. Who may ask for what is entry.ts and roles.ts.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
 import { createRoute } from '@hono/zod-openapi';
-import type { MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { HTTPException } from 'hono/http-exception';
 import type { Artifacts } from '../artifacts/artifacts.ts';
@@ -23,9 +21,11 @@ import type { Store } from '../store/postgres.ts';
 import { readSiblings } from '../store/siblings.ts';
 import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
 import { version } from '../version.ts';
-import { isAdmin } from './admin.ts';
+import { createAttempts } from './attempts.ts';
 import { createRouter, failure, json, problem, refusals, security } from './declare.ts';
-import { refuseHost, refuseOrigin } from './guard.ts';
+import { documentOf } from './document.ts';
+import { entry, nameActor, withBearer } from './entry.ts';
+import { accessRoutes } from './routes-access.ts';
 import { artifactRoutes } from './routes-artifacts.ts';
 import { curateRoutes } from './routes-curate.ts';
 import { deployRoutes } from './routes-deploy.ts';
@@ -157,7 +157,7 @@ const withdrawRoute = createRoute({
 const statusRoute = createRoute({
   method: 'get',
   path: '/api/status',
-  summary: 'How Pawl is; with the admin token, in detail',
+  summary: 'How Pawl is; with a token, in detail',
   security: [{}, { admin: [] }],
   responses: { 200: json(shape.statusSchema, 'The status.'), 403: refusals[403] },
 });
@@ -170,36 +170,6 @@ function turnPosition(cursor: string): { startedAt: number; id: string } {
   const parts = /^(\d{1,15}) ([0-9a-f-]{36})$/.exec(Buffer.from(cursor, 'base64url').toString());
   if (parts === null) throw new RequestError(400, 'invalid_cursor', 'cursor: not one that a page of turns gave.');
   return { startedAt: Number(parts[1]), id: parts[2]! };
-}
-
-/** Whether a request carries this token; compared in the same time whatever is wrong with it. */
-function isBearer(authorization: string | undefined, token: string | undefined): boolean {
-  const hash = (text: string) => createHash('sha256').update(text).digest();
-  return token !== undefined && timingSafeEqual(hash(authorization ?? ''), hash(`Bearer ${token}`));
-}
-
-function guard(parts: ApiParts): MiddlewareHandler {
-  return async (c, next) => {
-    const host = c.req.header('host') ?? new URL(c.req.url).host;
-    const refusal =
-      refuseHost(host, parts.hosts ?? []) ?? refuseOrigin(c.req.header('origin'), c.req.header('sec-fetch-site'), host);
-    if (refusal !== null) return c.json(failure(refusal.code, refusal.message), 403);
-    c.header('cache-control', 'no-store');
-    c.header('x-content-type-options', 'nosniff');
-    const open = c.req.path === '/api/openapi.json' || c.req.path === '/api/status';
-    const isAlert = c.req.path === '/api/alerts' && isBearer(c.req.header('authorization'), parts.config.alerts?.token);
-    if (!open && !isAlert && !isAdmin(c.req.header('authorization'), parts.adminHash)) {
-      c.header('www-authenticate', 'Bearer');
-      return c.json(
-        failure(
-          'unauthorized',
-          'Send `Authorization: Bearer pawl_admin_…` with the token that the first start printed. To have a new one made, remove admin.json from Pawl’s home folder and start it again.',
-        ),
-        401,
-      );
-    }
-    return next();
-  };
 }
 
 /** Of requests and answers in one answer; a page of turns ends where they would be more. */
@@ -216,13 +186,18 @@ function routesOf(parts: ApiParts) {
   const reading = createTurnstile(readers, waitingReaders);
 
   const app = createRouter();
-  app.use('/api/*', guard(parts));
+  const attempts = createAttempts();
+  app.use('/api/*', entry(parts, attempts));
   const limited = (maxSize: number, said: string) =>
     bodyLimit({ maxSize, onError: (c) => c.json(failure('too_large', `The body is larger than ${said}.`), 413) });
   const small = limited(64 * 1024, '64 KB');
   const large = limited(64 * 1024 * 1024, '64 MB; send the file in parts, or use `pawl trajectories import`');
   app.use('/api/*', (c, next) => (isImport(c.req.path) ? large : small)(c, next));
-  app.use('/api/*', async (c, next) => (await parts.elsewhere?.(c.req.method, c.req.path)?.(c.req.raw)) ?? next());
+  app.use('/api/*', nameActor());
+  app.use('/api/*', async (c, next) => {
+    const ask = parts.elsewhere?.(c.req.method, c.req.path);
+    return ask ? ask(withBearer(c.req.raw, c.get('who'))) : next();
+  });
 
   return app
     .openapi(listRoute, async (c) => {
@@ -299,13 +274,15 @@ function routesOf(parts: ApiParts) {
     })
     .openapi(statusRoute, async (c) => {
       const recording = parts.recorder();
-      const detail = isAdmin(c.req.header('authorization'), parts.adminHash)
-        ? { recording, database: await readDatabase(store), processes: await readProcesses(store) }
-        : null;
+      const detail =
+        c.get('who') !== undefined
+          ? { recording, database: await readDatabase(store), processes: await readProcesses(store) }
+          : null;
       const health = recording === null ? ('ok' as const) : healthOf(recording, parts.linesLost?.()).status;
       const others = detail?.processes.some(({ alive, problems }) => alive && problems.length > 0) ?? false;
       return c.json({ version, status: others ? 'degraded' : health, detail }, 200);
     })
+    .route('/', accessRoutes(parts, attempts))
     .route('/', labelRoutes(parts))
     .route('/', scoreRoutes(parts))
     .route('/', judgeRoutes(parts))
@@ -328,9 +305,13 @@ export type Api = ReturnType<typeof routesOf>;
 export function createApi(parts: ApiParts): Api {
   const app = routesOf(parts);
   app.openAPIRegistry.registerComponent('securitySchemes', 'admin', { type: 'http', scheme: 'bearer' });
-  app.doc31('/api/openapi.json', {
-    openapi: '3.1.0',
-    info: { title: 'Pawl', version, description: 'What Pawl recorded, who may come in, and how it is.' },
+  app.openAPIRegistry.registerComponent('securitySchemes', 'session', {
+    ...{ type: 'apiKey', in: 'cookie', name: 'pawl_session_PORT' },
+  });
+  let document: object | null = null; // the same for everybody, and not small
+  app.get('/api/openapi.json', (c) => {
+    document ??= documentOf(app);
+    return c.json(document);
   });
   app.notFound((c) =>
     c.json(

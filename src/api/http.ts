@@ -1,5 +1,5 @@
 /**
- * What the one HTTP server answers: /v1 gateway, /api control, /metrics, health. What it says about itself without a token depends on who
+ * What the one HTTP server answers: /v1 gateway, /api control, the dashboard, /metrics, health. What it says about itself without a token depends on who
  * can hear it: on a loopback address everything, on any other only whether it lives, unless the settings open it.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -17,6 +17,7 @@ import { version } from '../version.ts';
 import { isAdmin } from './admin.ts';
 import type { Api } from './api.ts';
 import { isLoopback, refuseHost } from './guard.ts';
+import { openSite } from './site.ts';
 
 export type HttpParts = {
   readonly config: Pick<Config, 'host' | 'hosts' | 'openDetails'>;
@@ -75,6 +76,7 @@ export function createListener(parts: HttpParts): (request: IncomingMessage, res
   const { config, gateway, roles, log } = parts;
   const uploads = gateway?.uploads ?? createServerUploads();
   const hosts = [config.host, ...config.hosts];
+  const site = roles.has('api') ? openSite() : null;
   const isOpen = isLoopback(config.host) || config.openDetails;
   const apiListener = getRequestListener((request, env) => parts.api()?.fetch(request, env) ?? databaseAway());
   const maySeeDetails = (request: IncomingMessage) =>
@@ -112,13 +114,13 @@ export function createListener(parts: HttpParts): (request: IncomingMessage, res
     if (path === '/healthz' || path === '/readyz' || path === '/metrics') await aboutItself(path, request, response);
     else if ((path === '/api' || path.startsWith('/api/')) && parts.opens(request.method, path))
       await apiListener(request, response);
+    else if (site?.answer(path, request, response)) return;
     else if (path === '/') {
       response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' });
       response.end(
         [
           `Pawl ${version}\n`,
           ...(roles.has('gateway') ? ['/v1/…             gateway'] : []),
-          ...(roles.has('api') ? ['/api/openapi.json  control API'] : []),
           '/metrics           Prometheus',
           '/healthz /readyz\n',
         ].join('\n'),

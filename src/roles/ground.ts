@@ -28,8 +28,8 @@ export type Ground = {
   /** Where this is one of several gateway processes on one port. */
   readonly child: Child | null;
   readonly linesLost: () => number;
-  /** Shows a secret that is about to be kept as a hash; it is kept only if this resolves. */
-  readonly show: (secret: 'admin token' | 'client key', token: string) => Promise<void>;
+  /** Shows a secret that is about to be kept as a hash, and the link that opens the dashboard with it; it is kept only if this resolves. */
+  readonly show: (secret: 'admin token' | 'client key', token: string, link?: string) => Promise<void>;
   /** Whether everything that needs the database stands: what it says of keys and routes is what counts. */
   readonly connected: () => boolean;
   /** Why not. */
