@@ -1,7 +1,7 @@
 /** Who is looking. A link may carry a token behind its `#`; it is traded for a cookie and taken out of the address at once. */
 import { createContext, type FormEvent, type ReactNode, useContext, useEffect, useState } from 'react';
 import { asProblem } from './answer.ts';
-import { askPlain, onSignedOut, Problem } from './client.ts';
+import { ask, onSignedOut, Problem } from './client.ts';
 import { startLive, stopLive } from './live.ts';
 
 export const roles = ['viewer', 'reviewer', 'operator', 'admin'] as const;
@@ -26,12 +26,12 @@ function takeToken(): string | null {
   return token;
 }
 
-const enter = (token: string) => askPlain<Session>('post', '/api/session', { json: { token } });
+const enter = (token: string) => ask('post', '/api/session', { json: { token } });
 
 async function open(): Promise<Session | null> {
   const token = takeToken();
   if (token !== null) return enter(token);
-  return askPlain<Session>('get', '/api/session').catch((error: unknown) => {
+  return ask('get', '/api/session').catch((error: unknown) => {
     if (error instanceof Problem && error.status === 401) return null;
     throw error;
   });
@@ -62,7 +62,7 @@ export function Signed({ children }: { readonly children: ReactNode }) {
     return <SignIn problem={state.problem} entered={(session) => setState({ kind: 'in', session })} />;
   const signOut = () => {
     const out = () => setState({ kind: 'out', problem: null });
-    askPlain('delete', '/api/session').then(out, out);
+    ask('delete', '/api/session').then(out, out);
   };
   return <Context value={{ session: state.session, signOut }}>{children}</Context>;
 }

@@ -49,8 +49,8 @@ export function Histogram({ bins, from, to, label }: HistogramProps) {
       <svg viewBox={`0 0 ${bins.length * 10} 40`} preserveAspectRatio="none" role="img" aria-label={label}>
         <title>{label}</title>
         {bins.map((n, at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a bin is its place
           <rect
+            // biome-ignore lint/suspicious/noArrayIndexKey: a bin is its place
             key={at}
             x={at * 10 + 0.5}
             width="9"

@@ -29,7 +29,7 @@ export function FilterBar({ filters }: { readonly filters: readonly Filter[] }) 
   const isAny = Object.values(chosen).some((value) => value !== '');
   return (
     // Text fields keep what is being typed; a new key gives them what the address says.
-    <form className="filters" onSubmit={apply} key={JSON.stringify(chosen)} role="search">
+    <form className="filters" onSubmit={apply} key={JSON.stringify(chosen)} aria-label="Filters">
       {filters.map((filter) => (
         <label key={filter.name} htmlFor={ids + filter.name}>
           <span>{filter.label}</span>
