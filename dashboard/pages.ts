@@ -12,4 +12,6 @@ export type PageEntry = { readonly at: string; readonly name: string; readonly P
 
 export const pages: readonly PageEntry[] = [
   { at: 'collect', name: 'Collect', Page: lazy(() => import('./pages/collect.tsx')) },
+  { at: 'deploy', name: 'Deploy', Page: lazy(() => import('./pages/deploy.tsx')) },
+  { at: 'review', name: 'Review', Page: lazy(() => import('./pages/review.tsx')) },
 ];
