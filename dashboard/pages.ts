@@ -11,6 +11,7 @@ export type PageProps = {
 export type PageEntry = { readonly at: string; readonly name: string; readonly Page: ComponentType<PageProps> };
 
 export const pages: readonly PageEntry[] = [
+  { at: '', name: 'Overview', Page: lazy(() => import('./pages/overview.tsx')) },
   { at: 'collect', name: 'Collect', Page: lazy(() => import('./pages/collect.tsx')) },
   { at: 'deploy', name: 'Deploy', Page: lazy(() => import('./pages/deploy.tsx')) },
   { at: 'review', name: 'Review', Page: lazy(() => import('./pages/review.tsx')) },
