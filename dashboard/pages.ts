@@ -15,4 +15,6 @@ export const pages: readonly PageEntry[] = [
   { at: 'collect', name: 'Collect', Page: lazy(() => import('./pages/collect.tsx')) },
   { at: 'deploy', name: 'Deploy', Page: lazy(() => import('./pages/deploy.tsx')) },
   { at: 'review', name: 'Review', Page: lazy(() => import('./pages/review.tsx')) },
+  { at: 'settings', name: 'Settings', Page: lazy(() => import('./pages/settings.tsx')) },
+  { at: 'audit', name: 'Audit', Page: lazy(() => import('./pages/audit.tsx')) },
 ];
