@@ -6,10 +6,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { ConflictError, NotFoundError } from '../errors.ts';
+import { readDataset } from '../store/datasets.ts';
 import { holds, type Lead } from '../store/lead.ts';
 import type { Store } from '../store/postgres.ts';
 import { insertRelease, readRelease, routedAliases, servingRelease, setRoute } from '../store/releases.ts';
 import { insertRollout, listRollouts, readRollout, updateRollout } from '../store/rollouts.ts';
+import { postgresRunStore } from '../store/runs.ts';
 import { type AdmissionReport, admit } from './admit.ts';
 import { audit } from './audit.ts';
 import { judge, type Measurements, shadowPart } from './checks/all.ts';
@@ -31,13 +33,25 @@ import {
 } from './rollout.ts';
 import { judgeShadow } from './shadow.ts';
 
+/** Whether what it came from has to stay inside. */
+export async function cameFromInternal(
+  store: Store,
+  { run, dataset }: Pick<NewRelease, 'run' | 'dataset'>,
+): Promise<boolean> {
+  const trained = run == null ? null : await postgresRunStore(store).get(run);
+  const learned = dataset == null ? null : await readDataset(store, { id: dataset });
+  return trained?.internal === true || learned?.internal === true;
+}
+
 /** Registers a release. The same content again gives the same release and no second audit row. */
 export async function createRelease(store: Store, given: NewRelease, actor: string, now: number): Promise<Release> {
-  const release = makeRelease(given, now);
+  const internal = given.internal === true || (await cameFromInternal(store, given));
+  const release = makeRelease({ ...given, internal }, now);
   await store.db.transaction().execute(async (transaction) => {
     if (!(await insertRelease(transaction, release))) return;
     const { id, agent, name, upstream, model, checkpoint, prompt, thinking, parent, run, report, dataset } = release;
     const details = {
+      ...(internal && { internal }),
       name,
       upstream,
       model,

@@ -204,6 +204,7 @@ const show = withConfigOption(new Command('show'))
         ['run', release.run],
         ['report', release.report],
         ['dataset', release.dataset],
+        ['internal', release.internal ? 'learned from what is confidential; stays inside this deployment' : null],
         ['made', time(release.createdAt)],
       ] as const)
         if (value !== null) terminal.write(`  ${title.padEnd(11)}${oneLine(value)}`);

@@ -21,7 +21,13 @@ export function openModels({
 }: Pick<Ground, 'config' | 'artifacts' | 'log' | 'child'>): Models {
   const upstreams = connectUpstreams(config.upstreams);
   const onStart = (url: string) =>
-    upstreams.add(engineUpstream, { baseUrl: `${url}/v1`, models: [], defaults: {}, silenceSeconds: 120 });
+    upstreams.add(engineUpstream, {
+      baseUrl: `${url}/v1`,
+      models: [],
+      defaults: {},
+      silenceSeconds: 120,
+      inside: true,
+    });
   const engine =
     child?.engine(onStart) ??
     keepEngine({
