@@ -7,7 +7,7 @@ import { type Store, storeError } from './postgres.ts';
 
 type Row = { readonly taskType: string; readonly tool: string | null; readonly offered: number; readonly used: number };
 
-/** Of conversations with a turn in the window that offered tools. From the turns alone: one pass over the days, no join. */
+/** Of conversations with a turn in the window that offered tools and was answered. From the turns alone: one pass over the days, no join. */
 export const readAdoption = async (
   store: Store,
   { agent, origin, since, until }: { agent: string; origin: Origin; since: Date; until: Date },
@@ -18,7 +18,7 @@ export const readAdoption = async (
         coalesce((array_agg(task_type order by started_at) filter (where task_type is not null))[1], 'unknown') as task_type,
         array_agg(distinct tool) filter (where tool is not null) as tools
       from pawl.turns left join lateral unnest(tools_called) as tool on true
-      where agent = ${agent} and origin = ${origin} and tools_called is not null
+      where agent = ${agent} and origin = ${origin} and tools_called is not null and status = 'ok'
         and started_at >= ${since} and started_at < ${until} and day between ${dayOf(since)} and ${addDays(dayOf(until), 1)}
       group by trajectory
     )

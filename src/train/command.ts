@@ -106,7 +106,12 @@ export function trainCommand(): Command {
     .option('--attempts <n>', 'RFT and GRPO: attempts per task', wholeNumber(2, 256))
     .option('--learning-rate <rate>', 'peak learning rate', positive)
     .option('--kl <coefficient>', 'GRPO: pull towards the reference (default: 0.05)', positive)
-    .addOption(new Option('--credit <unit>', 'GRPO: what earns an advantage').choices(['attempt', 'turn']))
+    .addOption(
+      new Option('--credit <unit>', 'what earns credit in SFT, RFT and GRPO: the whole, or each turn').choices([
+        'attempt',
+        'turn',
+      ]),
+    )
     .option('--lag <steps>', 'GRPO: 1 plays the next batch while this one is learned (default: 0)', wholeNumber(0, 1))
     .option('--seed <n>', 'everything random follows from it', wholeNumber(0, 4_294_967_295), 1)
     .option('--budget-seconds <n>', 'stop after this time', positive)
