@@ -16,7 +16,9 @@ export default defineConfig(({ mode }) => {
     ...(mode === 'interop' ? [] : ['**/*.interop.test.ts']),
     ...(mode === 'all' ? [] : ['**/*.slow.test.ts']),
   ];
-  const all = ['src', 'test', 'examples'].map((at) => `${at}/**/*${mode === 'interop' ? '.interop' : ''}.test.ts`);
+  const all = ['src', 'dashboard', 'test', 'examples'].map(
+    (at) => `${at}/**/*${mode === 'interop' ? '.interop' : ''}.test.ts`,
+  );
   const project = (name: string, isolate: boolean, include: string[], others: string[]) => ({
     // What the examples import as 'pawl' is the source.
     resolve: { tsconfigPaths: true },

@@ -129,9 +129,9 @@ const turnsRoute = createRoute({
   request: { query: query.extend({ limit: limit(50) }) },
   responses: { 200: json(z.object({ turns: z.array(turnSchema) }), 'The turns.'), 404: missing, ...refusals },
 });
-const saying = <B extends z.ZodType>(path: string, summary: string, schema: B) =>
+const saying = <P extends string, B extends z.ZodType>(path: P, summary: string, schema: B) =>
   createRoute({
-    ...{ method: 'post', path, summary, security, request: { body: body(schema) } },
+    ...{ method: 'post' as const, path, summary, security, request: { body: body(schema) } },
     responses: { 200: json(saidSchema, 'What stands now.'), 404: missing, 409: conflict, ...refusals },
   });
 const said = z.strictObject({ agent: agentName, by });
