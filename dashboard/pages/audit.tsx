@@ -10,15 +10,15 @@ import { useRows } from '../rows.ts';
 import { pawl } from '../words.ts';
 
 const filters: readonly Filter[] = [
-  { kind: 'text', name: 'actor', label: 'Who' },
-  { kind: 'text', name: 'event', label: 'What', hint: 'rollout- for all that begin so' },
+  { kind: 'text', name: 'who', label: 'Who' },
+  { kind: 'text', name: 'type', label: 'What', hint: 'rollout- for all that begin so' },
   { kind: 'text', name: 'subject', label: 'About' },
   { kind: 'day', name: 'since', label: 'From' },
   { kind: 'day', name: 'until', label: 'Before' },
 ];
 
 const asking = (chosen: Readonly<Record<string, string>>, cursor: string | undefined, signal: AbortSignal) =>
-  ask('get', '/api/audit', { query: { ...chosen, limit: 100, cursor } }, signal);
+  ask('get', '/api/audit', { query: { ...chosen, limit: 100, before: cursor } }, signal);
 type Row = Awaited<ReturnType<typeof asking>>['rows'][number];
 
 const columns: readonly Column<Row>[] = [
@@ -30,11 +30,14 @@ const columns: readonly Column<Row>[] = [
   { name: 'Agent', grow: 1, isWide: true, cell: ({ agent }) => agent },
   {
     ...{ name: 'Details', grow: 4, isWide: true },
-    cell: ({ details }) => (
-      <code dir="auto" title={details}>
-        {details}
-      </code>
-    ),
+    cell: ({ details }) => {
+      const text = JSON.stringify(details);
+      return (
+        <code dir="auto" title={text}>
+          {text}
+        </code>
+      );
+    },
   },
   { name: 'Seal', grow: 0.9, isWide: true, cell: ({ hash }) => <code title={hash}>{hash.slice(0, 10)}</code> },
 ];
