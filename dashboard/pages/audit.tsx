@@ -54,7 +54,7 @@ export default function Audit() {
     idOf,
     { topics: ['audit'] },
   );
-  const { actor, event, subject, since, until } = chosen;
+  const { who, type, subject, since, until } = chosen;
   return (
     <Page
       title="Audit"
@@ -72,8 +72,8 @@ export default function Audit() {
         line={pawl(
           'audit',
           'list',
-          ['--who', actor],
-          ['--type', event],
+          ['--who', who],
+          ['--type', type],
           ['--subject', subject],
           ['--since', since],
           ['--until', until],
