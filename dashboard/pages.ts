@@ -12,4 +12,8 @@ export type PageEntry = { readonly at: string; readonly name: string; readonly P
 
 export const pages: readonly PageEntry[] = [
   { at: 'collect', name: 'Collect', Page: lazy(() => import('./pages/collect.tsx')) },
+  { at: 'score', name: 'Score', Page: lazy(() => import('./pages/score.tsx')) },
+  { at: 'curate', name: 'Curate', Page: lazy(() => import('./pages/curate.tsx')) },
+  { at: 'train', name: 'Train', Page: lazy(() => import('./pages/train.tsx')) },
+  { at: 'evaluate', name: 'Evaluate', Page: lazy(() => import('./pages/evaluate.tsx')) },
 ];

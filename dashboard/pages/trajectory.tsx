@@ -16,7 +16,7 @@ import { count, duration, fixed, pawl, short } from '../words.ts';
 
 const read = (id: string, agent: string, cursor: string | undefined, signal: AbortSignal) =>
   ask('get', '/api/trajectories/:id', { param: { id }, query: { agent, limit: 50, cursor } }, signal);
-const readScores = (id: string, agent: string, signal: AbortSignal) =>
+export const readScores = (id: string, agent: string, signal: AbortSignal) =>
   ask('get', '/api/trajectories/:id/scores', { param: { id }, query: { agent } }, signal).catch((error: unknown) => {
     if (error instanceof Problem && error.status === 404) return { scores: [], explanations: [] };
     throw error;
@@ -248,7 +248,7 @@ function Message({
   );
 }
 
-function Worth({
+export function Worth({
   scores,
   id,
   agent,
