@@ -3,6 +3,7 @@ import { OfAgent } from './agent.tsx';
 import { Signed } from './session.tsx';
 import { Shell } from './shell.tsx';
 import './theme.css';
+import './stages.css';
 import { keepTheme } from './theme.ts';
 
 keepTheme();

@@ -16,4 +16,6 @@ export const pages: readonly PageEntry[] = [
   { at: 'curate', name: 'Curate', Page: lazy(() => import('./pages/curate.tsx')) },
   { at: 'train', name: 'Train', Page: lazy(() => import('./pages/train.tsx')) },
   { at: 'evaluate', name: 'Evaluate', Page: lazy(() => import('./pages/evaluate.tsx')) },
+  { at: 'deploy', name: 'Deploy', Page: lazy(() => import('./pages/deploy.tsx')) },
+  { at: 'review', name: 'Review', Page: lazy(() => import('./pages/review.tsx')) },
 ];

@@ -79,14 +79,20 @@ export function shownTo(request: unknown): readonly unknown[] {
   return only === undefined ? first : [...first, { role: 'user', content: only }];
 }
 
-/** Agents send the whole history with every call: of a turn only what the one before had not, and how much it had. */
-export function newIn(
-  request: unknown,
-  before: unknown,
-): { readonly known: number; readonly fresh: readonly unknown[] } {
+type Before = { readonly request: unknown; readonly answer: unknown };
+type New = { readonly known: number; readonly fresh: readonly unknown[] };
+
+const saysTheSame = (a: unknown, b: unknown): boolean => {
+  const [one, other] = [saidBy(a), saidBy(b)];
+  return one.text === other.text && JSON.stringify(one.calls) === JSON.stringify(other.calls);
+};
+
+/** Agents send the whole history with every call: of a turn only what the one before had not shown or said, and how much that is. */
+export function newIn(request: unknown, before: Before | null): New {
   const all = shownTo(request);
-  const old = shownTo(before);
+  const old = shownTo(before?.request);
   let known = 0;
   while (known < Math.min(all.length, old.length) && JSON.stringify(all[known]) === JSON.stringify(old[known])) known++;
+  if (known > 0 && known < all.length && saysTheSame(all[known], before?.answer)) known++;
   return { known, fresh: all.slice(known) };
 }

@@ -14,7 +14,8 @@ import { type Column, Plain } from '../parts/table.tsx';
 import { setQuery, usePlace } from '../router.tsx';
 import { count, fixed, money, pawl, percent } from '../words.ts';
 import { Judging } from './judging.tsx';
-import { readScores, Worth } from './trajectory.tsx';
+import { Worth } from './trajectory.tsx';
+import { readScores } from './turns.tsx';
 import { Versions } from './versions.tsx';
 import { WhatIf } from './what-if.tsx';
 

@@ -11,9 +11,16 @@ export function Foreign({ text, className = '' }: { readonly text: string; reado
   const isLong = text.length > folded;
   return (
     <div className={`foreign ${className}`}>
-      <div className="foreign-text" dir="auto">
-        {isLong && !isOpen ? `${text.slice(0, folded)} …` : text}
-      </div>
+      {isLong && isOpen ? (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        <section className="foreign-text scrolls" dir="auto" tabIndex={0} aria-label="The whole text">
+          {text}
+        </section>
+      ) : (
+        <div className="foreign-text" dir="auto">
+          {isLong ? `${text.slice(0, folded)} …` : text}
+        </div>
+      )}
       {isLong && (
         <button type="button" className="quiet" onClick={() => setOpen(!isOpen)}>
           {isOpen ? 'Show less' : `Show all of ${Math.round(text.length / 1024)} kB`}

@@ -15,30 +15,40 @@ import { newKey } from '../gateway/new-key.ts';
 import { revokeEverywhere, unconfirmedBy } from '../gateway/revoke.ts';
 import type { Progress } from '../loop/runner.ts';
 import { sayConsent, wholeConsent } from '../privacy/consent.ts';
+import { readMarks } from '../store/changes.ts';
 import { listConsents } from '../store/consents.ts';
 import { createKey, listKeys } from '../store/keys.ts';
+import { readTrajectoryLineage } from '../store/lineage.ts';
 import type { Store } from '../store/postgres.ts';
+import { isSearch, searchTrajectories } from '../store/search-trajectories.ts';
 import { readSiblings } from '../store/siblings.ts';
-import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
+import { findTrajectory, listTrajectories, readTrajectory } from '../store/trajectories.ts';
+import { readTrajectoryFacts } from '../store/trajectory-facts.ts';
 import { version } from '../version.ts';
 import { createAttempts } from './attempts.ts';
 import { createRouter, failure, json, problem, refusals, security } from './declare.ts';
 import { documentOf } from './document.ts';
 import { entry, nameActor, withBearer } from './entry.ts';
+import { createLive, type Live } from './live.ts';
 import { accessRoutes } from './routes-access.ts';
 import { artifactRoutes } from './routes-artifacts.ts';
 import { curateRoutes } from './routes-curate.ts';
 import { deployRoutes } from './routes-deploy.ts';
+import { distributionRoutes } from './routes-distribution.ts';
 import { type EvaluateParts, evaluateRoutes } from './routes-evaluate.ts';
 import { exploreRoutes } from './routes-explore.ts';
 import { judgeRoutes } from './routes-judge.ts';
 import { isImport, labelRoutes } from './routes-labels.ts';
+import { liveRoutes } from './routes-live.ts';
+import { lookRoutes } from './routes-look.ts';
 import { loopRoutes } from './routes-loop.ts';
+import { overviewRoutes } from './routes-overview.ts';
 import { piiRoutes } from './routes-pii.ts';
 import { privacyRoutes } from './routes-privacy.ts';
 import { reviewRoutes } from './routes-review.ts';
 import { rewardRoutes } from './routes-reward.ts';
 import { scoreRoutes } from './routes-score.ts';
+import { standingRoutes } from './routes-standing.ts';
 import { type TrainParts, trainRoutes } from './routes-train.ts';
 import * as shape from './schema.ts';
 import { readDatabase, readProcesses } from './status.ts';
@@ -64,6 +74,8 @@ export type ApiParts = {
   readonly progress?: (agent: string) => Promise<Progress | null>;
   /** Who answers what this process cannot; null: it can. */
   readonly elsewhere?: (method: string, path: string) => ((request: Request) => Promise<Response>) | null;
+  /** Who tells listeners of changes; without it, one of its own. */
+  readonly live?: Live;
   /** Told of errors that are nobody's fault but Pawl's. */
   readonly onError?: (error: unknown) => void;
 };
@@ -87,6 +99,18 @@ const readRoute = createRoute({
   request: { params: shape.trajectoryParam, query: shape.oneTrajectoryQuery },
   responses: {
     200: json(shape.oneTrajectorySchema, 'The trajectory.'),
+    404: problem('There is no such trajectory.'),
+    ...refusals,
+  },
+});
+const lineageRoute = createRoute({
+  method: 'get',
+  path: '/api/trajectories/{id}/lineage',
+  summary: 'What became of a conversation: datasets, runs, releases',
+  security,
+  request: { params: shape.trajectoryParam, query: shape.lineageQuery },
+  responses: {
+    200: json(shape.lineageSchema, 'Where it went.'),
     404: problem('There is no such trajectory.'),
     ...refusals,
   },
@@ -208,8 +232,19 @@ function routesOf(parts: ApiParts) {
         user: user === undefined ? undefined : storedUser(user, hashed),
         cursor: cursor ?? null,
       };
-      const page = await reading(() => listTrajectories(store, filter));
-      return c.json({ trajectories: page.trajectories.map(wireTrajectory), next: page.cursor }, 200);
+      const list = isSearch(filter) ? searchTrajectories : listTrajectories;
+      const page = await reading(() => list(store, filter));
+      const facts = await readTrajectoryFacts(store, page.trajectories);
+      const trajectories = page.trajectories.map((one, i) => ({ ...wireTrajectory(one), ...facts[i]! }));
+      return c.json({ trajectories, next: page.cursor }, 200);
+    })
+    .openapi(lineageRoute, async (c) => {
+      const id = readableId(c.req.valid('param').id, parts.secret);
+      const { agent } = c.req.valid('query');
+      const found = await findTrajectory(store, id, agent);
+      if (found === null) throw new NotFoundError(`There is no trajectory ${id}.`);
+      const { datasets, runs, releases } = await readTrajectoryLineage(store, found.agent, id);
+      return c.json({ datasets: [...datasets], runs: [...runs], releases: [...releases] }, 200);
     })
     .openapi(readRoute, async (c) => {
       const { id } = c.req.valid('param');
@@ -283,6 +318,11 @@ function routesOf(parts: ApiParts) {
       return c.json({ version, status: others ? 'degraded' : health, detail }, 200);
     })
     .route('/', accessRoutes(parts, attempts))
+    .route('/', overviewRoutes(parts))
+    .route('/', standingRoutes(parts))
+    .route('/', distributionRoutes(parts))
+    .route('/', lookRoutes(parts))
+    .route('/', liveRoutes(parts, parts.live ?? createLive({ look: () => readMarks(store, new Date()) })))
     .route('/', labelRoutes(parts))
     .route('/', scoreRoutes(parts))
     .route('/', judgeRoutes(parts))

@@ -9,6 +9,7 @@ import { endpoints, statuses } from '../collect/turn.ts';
 import { consentPurposes } from '../privacy/consent.ts';
 import { scopes } from '../store/keys.ts';
 import { purposes } from '../store/purposes.ts';
+import { votes } from '../store/search-trajectories.ts';
 import { type ShownField, shownFields, turnColumns } from '../store/turn-columns.ts';
 
 export const maxLimit = 200;
@@ -50,6 +51,8 @@ const yes = z
   .transform((typed) => typed === 'true')
   .openapi({ type: 'string', enum: ['true', 'false'] });
 
+const unit = z.coerce.number().pipe(z.number().min(0).max(1)).openapi({ type: 'number', minimum: 0, maximum: 1 });
+
 const hashed = yes.openapi({
   description: 'true: `user` is the hash that an answer showed, not the id that the agent sends.',
 });
@@ -85,14 +88,31 @@ export const trajectoryQuery = z.strictObject({
   origin: z.enum(origins).optional(),
   release: text(256).optional(),
   errors: yes.optional().openapi({ description: 'true: only those with a failed turn.' }),
+  consent: z.enum(consents).optional(),
+  minScore: unit.optional().openapi({ description: 'The newest score is this or above.' }),
+  maxScore: unit.optional(),
+  vote: z.enum(votes).optional().openapi({ description: 'Mean of its votes: above 0.5, below, or nobody voted.' }),
+  taskType: text(64).optional(),
+  text: text(200).optional().openapi({
+    description:
+      'Somewhere in what was asked or answered, in any case. A page looks through 300 conversations (2,000 for score, vote and task type), so it may be short or empty and still have a `next`.',
+  }),
   since: moment.optional(),
   until: moment.optional(),
   limit: limit(50),
   cursor: cursor.optional(),
 });
 
+export const listedTrajectorySchema = trajectorySchema
+  .extend({
+    score: z.number().nullable().openapi({ description: 'The newest; null: none, or nothing could be measured.' }),
+    vote: z.number().nullable().openapi({ description: 'Mean of the votes on it and its turns; null: nobody voted.' }),
+    taskType: z.string().nullable(),
+  })
+  .openapi('ListedTrajectory');
+
 export const trajectoryPageSchema = z
-  .object({ trajectories: z.array(trajectorySchema), next: z.string().nullable() })
+  .object({ trajectories: z.array(listedTrajectorySchema), next: z.string().nullable() })
   .openapi('TrajectoryPage', { description: 'Newest first. `next` is null on the last page.' });
 
 /** Columns of a turn whose type says too little. */
@@ -207,6 +227,15 @@ export const oneTrajectorySchema = z
     description:
       'Turns in the order they started, a page of them, ended by `limit` or by 4 MB of content; signals about the whole and about these turns; business keys.',
   });
+
+export const lineageSchema = z
+  .object({
+    datasets: z.array(z.object({ id: z.string(), position: count, score: z.number() })),
+    runs: z.array(z.object({ id: z.string(), status: z.string(), dataset: z.string() })),
+    releases: z.array(z.object({ name: z.string(), run: z.string(), serving: z.boolean() })),
+  })
+  .openapi('Lineage', { description: 'Datasets it is in, runs that learned from those, releases they made.' });
+export const lineageQuery = z.strictObject({ agent: agentName.optional() });
 
 export const keySchema = z
   .object({

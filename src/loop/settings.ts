@@ -47,6 +47,14 @@ export const loopSettings = z.strictObject({
     })
     .prefault({})
     .describe('What one turn may use up. It ends where it would use more.'),
+  successWorth: z
+    .number()
+    .positive()
+    .max(1e9)
+    .optional()
+    .describe(
+      'What one more solved conversation is worth, in the money of `train.moneyPerHour`: what the loop’s return is told by.',
+    ),
   retries: z.int().min(0).max(20).default(3).meta({
     unit: 'times',
     description:

@@ -56,7 +56,7 @@ export async function readQueue(
 }
 
 /** Rollouts that wait, and inconclusive reports on releases against what serves, of which none began. */
-async function readWaiting(store: Store, agent: string): Promise<Waiting[]> {
+export async function readWaiting(store: Store, agent: string): Promise<Waiting[]> {
   const rollouts = await listRollouts(store, { agent, open: true });
   const asking = rollouts.filter(({ phase }) => phase === 'waiting' || phase === 'paused');
   const serving = await servingRelease(store, agent);

@@ -1,11 +1,13 @@
 /** The part that people and programs ask: /api, and the evaluations and runs that are begun through it. */
 import { hostname } from 'node:os';
 import { type Api, createApi } from '../api/api.ts';
+import { createLive } from '../api/live.ts';
 import type { Recorder } from '../collect/recorder.ts';
 import type { KeptEngine } from '../engine/keep.ts';
 import { createEvaluations } from '../evaluate/evaluations.ts';
 import type { Loops } from '../loop/runner.ts';
 import type { StageName } from '../loop/turn.ts';
+import { readMarks } from '../store/changes.ts';
 import * as limits from '../store/limits.ts';
 import type { Store } from '../store/postgres.ts';
 import { listProcesses } from '../store/processes.ts';
@@ -49,8 +51,10 @@ export function startApi(
   const trainings =
     engine === null ? null : createTrainings({ store: scans, artifacts, config, log, engine: engine.trainer });
   if (roles.has('worker')) trainings?.goOn();
+  const looking = store.within(limits.watching, 1); // one connection for all who listen
+  const live = createLive({ look: () => readMarks(looking, new Date()) });
   const app = createApi({
-    ...{ store, artifacts, config, evaluations, linesLost, ...more },
+    ...{ store, artifacts, config, evaluations, linesLost, live, ...more },
     progress: async (agent) => progress(agent) ?? (await elsewhere(agent)),
     ...(trainings === null ? {} : { trainings }),
     elsewhere: (method, path) =>
@@ -62,6 +66,7 @@ export function startApi(
   return {
     app,
     async close() {
+      live.close();
       await evaluations.close();
       await trainings?.close();
     },

@@ -42,6 +42,8 @@ export type AuditFilter = {
   readonly until?: Date | undefined;
   /** Only rows after this number. */
   readonly after?: number;
+  /** Only rows before this number. */
+  readonly before?: number;
   readonly limit?: number;
   readonly oldestFirst?: boolean;
 };
@@ -56,6 +58,7 @@ export const readAudit = async (store: Store, filter: AuditFilter = {}): Promise
   if (filter.since !== undefined) query = query.where('at', '>=', filter.since);
   if (filter.until !== undefined) query = query.where('at', '<', filter.until);
   if (filter.after !== undefined) query = query.where('n', '>', filter.after);
+  if (filter.before !== undefined) query = query.where('n', '<', filter.before);
   const rows = await query
     .orderBy('n', filter.oldestFirst ? 'asc' : 'desc')
     .limit(filter.limit ?? 100)

@@ -65,3 +65,33 @@ export const readShadow = async (
     candidate: { p50Ms: figures.p50c, p99Ms: figures.p99c, tokens: figures.tokensc },
   };
 };
+
+export type ListedComparison = Pick<
+  Comparison,
+  'id' | 'parent' | 'failed' | 'agreed' | 'similarity' | 'baselineMs' | 'candidateMs'
+> & {
+  readonly at: Date;
+  /** The conversation that the user's turn belongs to; null: it is gone. */
+  readonly trajectory: string | null;
+};
+
+/** Newest first, those after a position. */
+export const listComparisons = async (
+  store: Store,
+  rollout: string,
+  { limit, after }: { readonly limit: number; readonly after: { readonly at: Date; readonly id: string } | null },
+): Promise<ListedComparison[]> => {
+  const { rows } = await store.pool
+    .query<ListedComparison>(
+      `select s.id, s.parent, s.failed, s.agreed, s.similarity, s.at, s.baseline_ms as "baselineMs",
+         s.candidate_ms as "candidateMs", (select x.trajectory from pawl.turns x where x.id = s.parent
+           and x.day between (s.at at time zone 'UTC')::date - 1 and (s.at at time zone 'UTC')::date limit 1) as trajectory
+       from pawl.shadows s where s.rollout = $1 and ($2::timestamptz is null or (date_trunc('milliseconds', s.at), s.id) < ($2, $3::uuid))
+       order by date_trunc('milliseconds', s.at) desc, s.id desc limit $4`,
+      [rollout, after?.at ?? null, after?.id ?? null, limit],
+    )
+    .catch((error) => {
+      throw storeError(error, `Listing comparisons of rollout ${rollout}`);
+    });
+  return rows;
+};

@@ -37,7 +37,7 @@ const sharedServer = ({ url, template }: { readonly url: string; readonly templa
 
 const adminOf = (url: string): pg.Pool => openPool(at(url, 'postgres'), 1, scanning).pool;
 
-const useServer = async (url: string): Promise<Running> => {
+const serverAt = async (url: string): Promise<Running> => {
   const admin = adminOf(url);
   const template = `pawl_test_${randomBytes(6).toString('hex')}`;
   await admin.query(`create database ${template}`);
@@ -52,7 +52,7 @@ const useServer = async (url: string): Promise<Running> => {
 
 const start = async (): Promise<Running> => {
   const elsewhere = process.env.PAWL_TEST_DATABASE;
-  if (elsewhere) return useServer(elsewhere);
+  if (elsewhere) return serverAt(elsewhere);
   const shared = inject('database');
   return shared ? sharedServer(shared) : ownServer();
 };

@@ -8,7 +8,7 @@
  */
 import { type Selectable, type SelectQueryBuilder, sql } from 'kysely';
 import type { Signal } from '../collect/signal.ts';
-import type { Origin, Trajectory } from '../collect/trajectory.ts';
+import type { Consent, Origin, Trajectory } from '../collect/trajectory.ts';
 import type { Turn } from '../collect/turn.ts';
 import { RequestError } from '../errors.ts';
 import { addDays, dayOf, partitionDays } from './partitions.ts';
@@ -25,6 +25,7 @@ export type TrajectoryFilter = {
   readonly origin?: Origin | undefined;
   readonly user?: string | undefined;
   readonly release?: string | undefined;
+  readonly consent?: Consent | undefined;
   /** `error`: at least one turn went wrong. */
   readonly status?: 'error' | undefined;
   /** Started at this time or later. */
@@ -78,12 +79,12 @@ export const firstStarts = async (
   return new Map(rows.map(({ id, at }) => [id, +at]));
 };
 
-type Position = { readonly startedAt: Date; readonly agent: string; readonly id: string };
+export type Position = { readonly startedAt: Date; readonly agent: string; readonly id: string };
 
-const cursorOf = ({ startedAt, agent, id }: Position): string =>
+export const cursorOf = ({ startedAt, agent, id }: Position): string =>
   Buffer.from(JSON.stringify([startedAt.getTime(), agent, id])).toString('base64url');
 
-const positionOf = (cursor: string): Position => {
+export const positionOf = (cursor: string): Position => {
   try {
     const [at, agent, id] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown[];
     const startedAt = new Date(at as number);
@@ -105,7 +106,7 @@ const positionOf = (cursor: string): Position => {
 };
 
 /** One step of looking back: starts in [from, to), in the partitions that can hold them. */
-type Reach = { readonly from: Date | null; readonly to: Date | null };
+export type Reach = { readonly from: Date | null; readonly to: Date | null };
 
 /** The steps from `to` back to the oldest partition: 2 days, then 4 more, 8 more, … */
 export function* reaches(newest: Date, to: Date | null, since: Date | null, oldest: Day): Generator<Reach> {
@@ -127,13 +128,20 @@ export function* reaches(newest: Date, to: Date | null, since: Date | null, olde
 
 type Query = SelectQueryBuilder<Tables, 'trajectories', Selectable<TrajectoriesTable>>;
 
-const pageQuery = (store: Store, filter: TrajectoryFilter, reach: Reach, after: Position | null, limit: number) => {
+export const pageQuery = (
+  store: Store,
+  filter: TrajectoryFilter,
+  reach: Reach,
+  after: Position | null,
+  limit: number,
+) => {
   const branch = (origin: Origin | undefined): Query => {
     let query = store.db.selectFrom('trajectories').selectAll();
     if (filter.agent !== undefined) query = query.where('agent', '=', filter.agent);
     if (origin !== undefined) query = query.where('origin', '=', origin);
     if (filter.user !== undefined) query = query.where('user_id', '=', filter.user);
     if (filter.release !== undefined) query = query.where('release', '=', filter.release);
+    if (filter.consent !== undefined) query = query.where('consent', '=', filter.consent);
     if (filter.status === 'error') query = query.where('errors', '>', 0);
     if (reach.from) query = query.where('started_at', '>=', reach.from).where('day', '>=', dayOf(reach.from));
     if (reach.to)
@@ -217,7 +225,7 @@ export function pageOf(sizes: readonly TurnSize[], maxTurns: number, most: numbe
 const isOneOf = (ids: readonly string[]) => sql<boolean>`id = any(${ids}::uuid[])`;
 
 /** The newest trajectory of that id, without its turns. */
-const findTrajectory = async (store: Store, id: string, agent: string | undefined, now: Date) => {
+export const findTrajectory = async (store: Store, id: string, agent: string | undefined, now: Date = new Date()) => {
   const days = await partitionDays(store);
   const oldest = days[0];
   if (oldest === undefined) return null;

@@ -1,0 +1,116 @@
+/** One release: what it is, its card, and what can be done with it. */
+import { useAgent } from '../agent.tsx';
+import { useAnswer } from '../answer.ts';
+import { ask } from '../client.ts';
+import { Act } from '../parts/act.tsx';
+import { Command } from '../parts/command.tsx';
+import { Tag } from '../parts/figure.tsx';
+import { Foreign } from '../parts/foreign.tsx';
+import { Facts, Page, Panel } from '../parts/layout.tsx';
+import { Asked } from '../parts/states.tsx';
+import { Time } from '../parts/time.tsx';
+import { goTo, Link, pathTo, withAgent } from '../router.tsx';
+import { pawl } from '../words.ts';
+
+export function OneRelease({ name }: { readonly name: string }) {
+  const agent = useAgent();
+  const found = useAnswer(
+    `release ${agent} ${name}`,
+    (signal) => ask('get', '/api/releases/:name', { param: { name }, query: { agent } }, signal),
+    { topics: ['releases', 'rollouts'] },
+  );
+  return (
+    <Page
+      title={`Release ${name}`}
+      about={<Link to="/deploy">All rollouts and releases</Link>}
+      actions={<Acts agent={agent} name={name} isServing={found.value?.release.serving ?? true} again={found.again} />}
+    >
+      <Asked of={found} rows={12}>
+        {({ release, adapter, card }) => (
+          <>
+            <Panel title="What it is" note={release.serving ? <Tag tone="good">serves</Tag> : undefined}>
+              <Facts
+                of={[
+                  ['Model', release.model],
+                  ['Upstream', release.upstream],
+                  ['Made', <Time key="made" at={release.createdAt} />],
+                  ['Parent', <code key="parent">{release.parent?.slice(0, 16) ?? '–'}</code>],
+                  ['Run', release.run ?? '–'],
+                  ['Report', release.report ?? '–'],
+                  ['Dataset', release.dataset ?? '–'],
+                  ['Checkpoint', <code key="checkpoint">{release.checkpoint ?? '–'}</code>],
+                  ['Sampling', <code key="sampling">{JSON.stringify(release.sampling)}</code>],
+                ]}
+              />
+              {adapter && <p>{adapter.sentence}</p>}
+            </Panel>
+            <Panel title="Model card">
+              <Foreign className="mono" text={card} />
+            </Panel>
+            <Command line={pawl('releases', 'show', name, ['--agent', agent])} />
+          </>
+        )}
+      </Asked>
+    </Page>
+  );
+}
+
+type ActsProps = {
+  readonly agent: string;
+  readonly name: string;
+  readonly isServing: boolean;
+  readonly again: () => void;
+};
+
+function Acts({ agent, name, isServing, again }: ActsProps) {
+  const serves = isServing ? 'It serves already.' : null;
+  return (
+    <>
+      <Act
+        name="Roll out"
+        isMain
+        needs="operator"
+        disabled={serves}
+        title={`Bring ${name} to users step by step?`}
+        command={() => pawl('rollouts', 'start', ['--agent', agent], ['--candidate', name])}
+        does={async () => {
+          const { id } = await ask('post', '/api/rollouts', { json: { agent, candidate: name } });
+          goTo(withAgent(pathTo('deploy', 'rollouts', id)));
+        }}
+      >
+        An evaluation that passed begins it; one that could not decide makes it wait for approval; one that failed
+        refuses it.
+      </Act>
+      <Act
+        name="Force"
+        needs="operator"
+        isDanger
+        disabled={serves}
+        reason="needed"
+        title={`Roll ${name} out whatever its evaluation says?`}
+        command={(reason) =>
+          pawl('rollouts', 'start', ['--agent', agent], ['--candidate', name], '--force', ['--reason', reason])
+        }
+        does={async (reason) => {
+          const { id } = await ask('post', '/api/rollouts', { json: { agent, candidate: name, forced: reason } });
+          goTo(withAgent(pathTo('deploy', 'rollouts', id)));
+        }}
+      >
+        The checks of the rollout still watch it, and take it back where users are worse off.
+      </Act>
+      <Act
+        name="Serve at once"
+        needs="operator"
+        isDanger
+        disabled={serves}
+        reason="needed"
+        title={`Let ${name} answer everybody now?`}
+        command={(reason) => pawl('releases', 'serve', name, ['--agent', agent], ['--reason', reason])}
+        does={(reason) => ask('post', '/api/releases/:name/serve', { param: { name }, json: { agent, reason } })}
+        done={again}
+      >
+        No step is held and nothing is measured first. It is also the way back after a promotion.
+      </Act>
+    </>
+  );
+}
