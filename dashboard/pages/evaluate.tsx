@@ -45,7 +45,9 @@ function columnsFor(reports: readonly Listed[]): readonly Column<Listed>[] {
     {
       ...{ name: '95% interval', grow: 2, isWide: true },
       cell: ({ overall }) =>
-        overall && <Interval value={overall.difference} interval={overall.interval} most={most} label={said(overall)} />,
+        overall && (
+          <Interval value={overall.difference} interval={overall.interval} most={most} label={said(overall)} />
+        ),
     },
     { name: 'Cases', isNumber: true, isWide: true, cell: ({ suite }) => count(suite.tasks) },
     { name: 'When', grow: 1.4, isWide: true, cell: ({ createdAt }) => <Time at={new Date(createdAt).toISOString()} /> },

@@ -103,7 +103,12 @@ function Short({ report }: { readonly report: Found }) {
             interval={[points(broad.comparison.interval[0]), points(broad.comparison.interval[1])]}
           />
         )}
-        <Figure label="Drift" value={drift === null ? '–' : fixed(drift)} unit="nats a token" note="from the baseline" />
+        <Figure
+          label="Drift"
+          value={drift === null ? '–' : fixed(drift)}
+          unit="nats a token"
+          note="from the baseline"
+        />
         <Figure label="Took" value={duration(report.seconds * 1000)} note={`seed ${report.seed}`} />
       </Figures>
       <ul className="sentences">
@@ -181,7 +186,9 @@ function Users({ report }: { readonly report: Found }) {
     <Panel title="What users saw" note="beside the golden cases">
       <Asked of={turns} rows={4}>
         {({ turns: all }) => {
-          const turn = all.find(({ state }) => (state.evaluate as { report?: string } | undefined)?.report === report.id);
+          const turn = all.find(
+            ({ state }) => (state.evaluate as { report?: string } | undefined)?.report === report.id,
+          );
           const users = turn?.state.users as SeenByUsers | null | undefined;
           if (users === undefined || users === null)
             return (

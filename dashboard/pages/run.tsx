@@ -14,7 +14,6 @@ import { Time } from '../parts/time.tsx';
 import { Link, pathTo } from '../router.tsx';
 import { statusTone } from '../verdict.ts';
 import { count, duration, fixed, money, pawl, percent, short } from '../words.ts';
-import { Episodes } from './episodes.tsx';
 
 const read = (id: string, signal: AbortSignal) =>
   ask('get', '/api/runs/:id', { param: { id }, query: { last: 1 } }, signal);
@@ -55,7 +54,6 @@ export function Run({ id }: { readonly id: string }) {
           )
         }
       </Asked>
-      <Episodes run={id} />
       {detail.value && <More {...detail.value} />}
       <Command line={pawl('runs', 'show', id)} />
     </Page>
@@ -246,7 +244,12 @@ function Drawn({ title, note, lines: asked, curves: { steps, values }, format }:
   });
   return (
     <Panel title={title} note={note}>
-      <Chart x={steps} lines={lines} label={`${title} over ${steps.length} steps; now ${last.join(', ')}`} format={format} />
+      <Chart
+        x={steps}
+        lines={lines}
+        label={`${title} over ${steps.length} steps; now ${last.join(', ')}`}
+        format={format}
+      />
     </Panel>
   );
 }
@@ -284,7 +287,12 @@ const checkpointColumns: readonly Column<Checkpoint>[] = [
   { name: 'Where', grow: 4, cell: ({ folder }) => <code title={folder}>{folder}</code> },
 ];
 
-type TypeFigures = { readonly type: string; readonly reward: number; readonly success: number; readonly attempts: number };
+type TypeFigures = {
+  readonly type: string;
+  readonly reward: number;
+  readonly success: number;
+  readonly attempts: number;
+};
 const typeColumns: readonly Column<TypeFigures>[] = [
   { name: 'Kind of task', grow: 2, cell: ({ type }) => <span dir="auto">{type}</span> },
   { name: 'Attempts', isNumber: true, cell: ({ attempts }) => count(attempts) },

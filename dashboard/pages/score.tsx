@@ -81,7 +81,11 @@ function moved(one: Drift | undefined) {
   const change = one.change === null ? 'not measured' : signed(one.change);
   return (
     <span className="moved">
-      <Sparkline values={means} width={70} label={`Means of ${means.length} weeks: ${means.map((m) => fixed(m, 2)).join(', ')}`} />
+      <Sparkline
+        values={means}
+        width={70}
+        label={`Means of ${means.length} weeks: ${means.map((m) => fixed(m, 2)).join(', ')}`}
+      />
       <Tag tone={one.state === 'moved' ? 'warn' : 'plain'}>{one.state === 'unmeasured' ? '–' : change}</Tag>
     </span>
   );
@@ -252,7 +256,12 @@ function Why({ agent }: { readonly agent: string }) {
                     </button>
                   ),
                 },
-                { name: 'Kind', grow: 1.4, isWide: true, cell: ({ taskType }) => <span dir="auto">{taskType ?? '–'}</span> },
+                {
+                  name: 'Kind',
+                  grow: 1.4,
+                  isWide: true,
+                  cell: ({ taskType }) => <span dir="auto">{taskType ?? '–'}</span>,
+                },
                 { name: 'Score', isNumber: true, cell: ({ score }) => (score === null ? '–' : fixed(score)) },
               ]}
               idOf={(row) => `${row.id} ${row.startedAt}`}

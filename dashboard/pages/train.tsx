@@ -100,10 +100,14 @@ function Advice({ agent }: { readonly agent: string }) {
                 note={
                   dataset === null
                     ? 'none yet'
-                    : `${dataset.id}, ${count(Object.values(dataset.pairs).reduce((sum, n) => sum + n, 0))} pairs`
+                    : `${dataset.id}, ${count(Object.values(dataset.pairs).reduce<number>((sum, n) => sum + (n ?? 0), 0))} pairs`
                 }
               />
-              <Figure label="Recipe" value={recipe ?? '–'} note={environment ? 'with an environment' : 'no environment'} />
+              <Figure
+                label="Recipe"
+                value={recipe ?? '–'}
+                note={environment ? 'with an environment' : 'no environment'}
+              />
               <Figure label="Starts from" value={<span className="mono">{base ?? '–'}</span>} />
             </Figures>
             <ul className="sentences">

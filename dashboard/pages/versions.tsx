@@ -94,7 +94,11 @@ export function Versions({ agent }: { readonly agent: string }) {
           )
         }
       </Asked>
-      <Command line={both ? pawl('reward', 'compare', a, b, ['--agent', agent]) : pawl('reward', 'versions', ['--agent', agent])} />
+      <Command
+        line={
+          both ? pawl('reward', 'compare', a, b, ['--agent', agent]) : pawl('reward', 'versions', ['--agent', agent])
+        }
+      />
     </Panel>
   );
 }

@@ -1,5 +1,5 @@
 /** What other weights would do: sliders, and the scores of the newest conversations counted again by Pawl. Nothing is changed. */
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { useAnswer } from '../answer.ts';
 import { ask } from '../client.ts';
 import { Act } from '../parts/act.tsx';
@@ -22,7 +22,7 @@ const written = (weights: Weights): string =>
 
 /** Of the address, where it names parts that there are. */
 function startOf(parts: readonly Part[], asked: string | null): Weights {
-  const given = new Map((asked ?? '').split(',').map((pair) => pair.split(':') as [string, string?]));
+  const given = new Map((asked ?? '').split(',').map((pair) => pair.split(':') as [string, string | undefined]));
   return Object.fromEntries(
     parts.map(({ name, weight }) => {
       const set = Number(given.get(name) ?? Number.NaN);
@@ -56,10 +56,8 @@ export function WhatIf({ agent, parts }: { readonly agent: string; readonly part
     ask('get', '/api/score/what-if', { query: { agent, weights: settled } }, signal),
   );
   // While the next answer is on its way the one before stays, so that nothing jumps under the slider.
-  const [shown, show] = useState(found);
-  useEffect(() => {
-    if (found.value !== null || found.problem !== null) show(found);
-  }, [found.value, found.problem]);
+  const shown = useRef(found);
+  if (found.value !== null || found.problem !== null) shown.current = found;
   return (
     <Panel
       title="What if the weights were others"
@@ -91,7 +89,7 @@ export function WhatIf({ agent, parts }: { readonly agent: string; readonly part
             </label>
           ))}
         </div>
-        <Asked of={shown} rows={6}>
+        <Asked of={shown.current} rows={6}>
           {({ current, proposed, kept, minScore, sample }) => (
             <div className="stack">
               <Figures>
@@ -124,9 +122,9 @@ export function WhatIf({ agent, parts }: { readonly agent: string; readonly part
   );
 }
 
-const fit = (agent: string, outcome: string) =>
+const propose = (agent: string, outcome: string) =>
   ask('post', '/api/reward/fit', { json: { agent, ...(outcome === '' ? {} : { outcome }) } });
-type Proposal = Awaited<ReturnType<typeof fit>>;
+type Proposal = Awaited<ReturnType<typeof propose>>;
 
 type ProposeProps = { readonly agent: string; readonly take: (weights: Weights) => void };
 
@@ -149,7 +147,7 @@ function Propose({ agent, take }: ProposeProps) {
         title="Fit the weights?"
         command={() => pawl('reward', 'fit', ['--agent', agent], ['--outcome', outcome])}
         does={async () => {
-          const proposal = await fit(agent, outcome);
+          const proposal = await propose(agent, outcome);
           setFound(proposal);
           take(
             Object.fromEntries(
