@@ -1,7 +1,7 @@
 /** Whose loop is shown: the agent of the address, or the first of the settings. */
 import { createContext, type ReactNode, useContext } from 'react';
 import { useAnswer } from './answer.ts';
-import { askPlain } from './client.ts';
+import { ask } from './client.ts';
 import { Asked } from './parts/states.tsx';
 import { usePlace } from './router.tsx';
 
@@ -19,7 +19,7 @@ export function useAgents() {
 
 export function OfAgent({ children }: { readonly children: ReactNode }) {
   const asked = usePlace().query.get('agent');
-  const found = useAnswer('agents', (signal) => askPlain<{ agents: string[] }>('get', '/api/overview', {}, signal));
+  const found = useAnswer('agents', (signal) => ask('get', '/api/overview', {}, signal));
   return (
     <Asked of={found}>
       {({ agents }) => <Context value={{ agents, agent: asked ?? agents[0] ?? '' }}>{children}</Context>}

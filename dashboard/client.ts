@@ -24,7 +24,9 @@ export type AnswerOf<M extends Method, P> =
 type Input<M extends Method, P> = Route<M, P> extends { input: infer I } ? I : never;
 type Given<M extends Method, P> =
   Input<M, P> extends infer I
-    ? { [K in keyof I as K extends 'param' | 'query' | 'json' ? K : never]: K extends 'query' ? Loose<I[K]> : I[K] }
+    ? { [K in keyof I as K extends 'param' | 'json' ? K : never]: I[K] } & {
+        [K in keyof I as K extends 'query' ? K : never]?: Loose<I[K]>;
+      }
     : never;
 /** In an address everything is text; what is undefined or empty is left out. */
 type Loose<Q> = { [K in keyof Q]?: Q[K] | string | number | boolean | null | undefined };
@@ -106,7 +108,3 @@ export function ask<M extends Method, P extends Path<M>>(
 ): Promise<AnswerOf<M, P>> {
   return request(method, path as string, (given ?? {}) as Parts, signal) as Promise<AnswerOf<M, P>>;
 }
-
-/** For routes that this branch's API has not yet. */
-export const askPlain = <T>(method: Method, path: string, parts: Parts = {}, signal?: AbortSignal): Promise<T> =>
-  request(method, path, parts, signal) as Promise<T>;

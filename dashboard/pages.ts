@@ -11,6 +11,7 @@ export type PageProps = {
 export type PageEntry = { readonly at: string; readonly name: string; readonly Page: ComponentType<PageProps> };
 
 export const pages: readonly PageEntry[] = [
+  { at: '', name: 'Overview', Page: lazy(() => import('./pages/overview.tsx')) },
   { at: 'collect', name: 'Collect', Page: lazy(() => import('./pages/collect.tsx')) },
   { at: 'score', name: 'Score', Page: lazy(() => import('./pages/score.tsx')) },
   { at: 'curate', name: 'Curate', Page: lazy(() => import('./pages/curate.tsx')) },
@@ -18,4 +19,6 @@ export const pages: readonly PageEntry[] = [
   { at: 'evaluate', name: 'Evaluate', Page: lazy(() => import('./pages/evaluate.tsx')) },
   { at: 'deploy', name: 'Deploy', Page: lazy(() => import('./pages/deploy.tsx')) },
   { at: 'review', name: 'Review', Page: lazy(() => import('./pages/review.tsx')) },
+  { at: 'settings', name: 'Settings', Page: lazy(() => import('./pages/settings.tsx')) },
+  { at: 'audit', name: 'Audit', Page: lazy(() => import('./pages/audit.tsx')) },
 ];

@@ -18,7 +18,11 @@ export const seededConfig = (home: string): Config =>
       agents: [
         {
           name: 'desk',
-          reward: weighted({ resolved: [0.5, outcome('resolved')], tools: [0.3, toolUse()], tone: [0.2, outcome('tone')] }),
+          reward: weighted({
+            resolved: [0.5, outcome('resolved')],
+            tools: [0.3, toolUse()],
+            tone: [0.2, outcome('tone')],
+          }),
           deploy: { shadow: { holdSeconds: 0, minTurns: 50 }, approval: 'automatic' },
         },
         { name: 'shop' },
@@ -37,7 +41,14 @@ export async function openDashboard(store: Store, config: Config, home: string, 
     token = made;
   });
   const log = pino({ level: 'silent' });
-  const api = createApi({ store, artifacts: openArtifacts(config), config, secret: 's'.repeat(32), adminHash, recorder: () => null });
+  const api = createApi({
+    store,
+    artifacts: openArtifacts(config),
+    config,
+    secret: 's'.repeat(32),
+    adminHash,
+    recorder: () => null,
+  });
   const server = createServer(
     createListener({
       ...{ config, instance: 'test', roles: new Set(['api']), adminHash, gateway: null, family: null, log },

@@ -12,21 +12,38 @@ import { type Column, Table } from '../parts/table.tsx';
 import { Time } from '../parts/time.tsx';
 import { pathTo } from '../router.tsx';
 import { useRows } from '../rows.ts';
-import { count, duration, pawl, short } from '../words.ts';
+import { count, duration, fixed, pawl, short } from '../words.ts';
 import { Trajectory } from './trajectory.tsx';
 
 type Listed = Awaited<ReturnType<typeof asking>>['trajectories'][number];
 
 const filters: readonly Filter[] = [
-  { kind: 'text', name: 'user', label: 'User', hint: 'id as the agent sends it' },
-  { kind: 'text', name: 'release', label: 'Release' },
-  {
-    ...{ kind: 'choice', name: 'origin', label: 'Origin' },
-    options: ['production', 'exploration', 'shadow', 'simulation', 'evaluation', 'judge'].map((one) => [one, one]),
-  },
-  { kind: 'choice', name: 'errors', label: 'Errors', options: [['true', 'with a failed turn']] },
+  { kind: 'text', name: 'text', label: 'Said', hint: 'in question or answer' },
   { kind: 'day', name: 'since', label: 'From' },
   { kind: 'day', name: 'until', label: 'Before' },
+  {
+    ...{ kind: 'choice', name: 'vote', label: 'Vote' },
+    options: [
+      ['up', 'up'],
+      ['down', 'down'],
+      ['none', 'nobody voted'],
+    ],
+  },
+  { kind: 'choice', name: 'errors', label: 'Errors', options: [['true', 'with a failed turn']] },
+  { kind: 'text', name: 'user', label: 'User', hint: 'id as the agent sends it', isMore: true },
+  { kind: 'choice', name: 'hashed', label: 'User is', options: [['true', 'a hash']], isMore: true },
+  { kind: 'text', name: 'release', label: 'Release', isMore: true },
+  { kind: 'text', name: 'taskType', label: 'Task type', isMore: true },
+  { kind: 'text', name: 'minScore', label: 'Score from', hint: '0', isMore: true },
+  { kind: 'text', name: 'maxScore', label: 'Score to', hint: '1', isMore: true },
+  {
+    ...{ kind: 'choice', name: 'origin', label: 'Origin', isMore: true },
+    options: ['production', 'exploration', 'shadow', 'simulation', 'evaluation', 'judge'].map((one) => [one, one]),
+  },
+  {
+    ...{ kind: 'choice', name: 'consent', label: 'Consent', isMore: true },
+    options: ['given', 'withdrawn', 'unknown'].map((one) => [one, one]),
+  },
 ];
 
 const asking = (
@@ -40,6 +57,13 @@ const columns: readonly Column<Listed>[] = [
   { name: 'Conversation', grow: 3, cell: ({ id }) => <span dir="auto">{id}</span> },
   { name: 'Began', grow: 1.5, cell: ({ startedAt }) => <Time at={startedAt} /> },
   { name: 'Turns', isNumber: true, cell: ({ turns }) => count(turns) },
+  { name: 'Task', isWide: true, grow: 1.3, cell: ({ taskType }) => taskType ?? '–' },
+  { name: 'Score', isNumber: true, cell: ({ score }) => (score === null ? '–' : fixed(score, 2)) },
+  {
+    ...{ name: 'Vote', isWide: true },
+    cell: ({ vote }) =>
+      vote === null ? '–' : <Tag tone={vote > 0.5 ? 'good' : 'bad'}>{vote > 0.5 ? 'up' : 'down'}</Tag>,
+  },
   {
     name: 'Errors',
     isNumber: true,

@@ -4,7 +4,7 @@ import type { ReactNode } from 'react';
 type FigureProps = {
   readonly label: string;
   readonly value: ReactNode;
-  readonly unit?: string;
+  readonly unit?: string | undefined;
   /** Both ends as they are to be read, 95% unless said otherwise. */
   readonly interval?: readonly [string, string] | null;
   readonly note?: ReactNode;

@@ -129,10 +129,10 @@ export function Table<T>({ label, rows: list, columns: all, idOf, to, empty }: T
   }, [rows, until, length, isWhole, more]);
 
   if (list.problem !== null) return <Failed problem={list.problem} again={list.again} />;
-  if (rows !== null && length === 0) return empty;
+  if (rows !== null && length === 0 && isWhole) return empty;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-    <section className="scroller" ref={scroller} aria-label={label} tabIndex={0}>
+    <section className="scroller" ref={scroller} aria-label={`${label}, table`} tabIndex={0}>
       <table aria-rowcount={isWhole ? length + 1 : -1}>
         <Head columns={columns} />
         <tbody>
@@ -174,7 +174,7 @@ export function Plain<T>({ label, rows, columns: all, idOf, to, empty }: PlainPr
   if (rows.length === 0) return empty;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-    <section className="plain" aria-label={label} tabIndex={0}>
+    <section className="plain" aria-label={`${label}, table`} tabIndex={0}>
       <table>
         <Head columns={columns} />
         <tbody>

@@ -31,12 +31,12 @@ export const countPrivacy = async (store: Store, agent: string, now: Date): Prom
         [agent],
       ),
       store.pool.query<{ type: string | null; count: number }>(
-        `with some as materialized (
+        `with looked as materialized (
            select x.redactions from unnest($2::date[]) d(day), lateral (
              select redactions from pawl.turns x where x.day = d.day and x.agent = $1 limit ${perDay}) x)
-         select null as type, count(*)::integer as count from some
+         select null as type, count(*)::integer as count from looked
          union all
-         (select r.key, sum(r.value::integer)::integer from some, jsonb_each_text(some.redactions) r
+         (select r.key, sum(r.value::integer)::integer from looked, jsonb_each_text(looked.redactions) r
           group by r.key order by 2 desc, 1 limit 100)`,
         [agent, days],
       ),
