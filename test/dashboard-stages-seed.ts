@@ -2,13 +2,17 @@
  * What Score, Curate, Train and Evaluate show besides dashboard-seed.ts: labels, an older reward, what a judge cost, a key whose
  * scores jumped, somebody to forget, a run with clocks and kinds of task, a report with gates and what users saw of it.
  */
+import { openArtifacts } from '../src/artifacts/open.ts';
 import { importLabels } from '../src/collect/import-labels.ts';
+import { settledPii } from '../src/collect/redact/settings.ts';
 import type { Config } from '../src/config.ts';
 import { agentOf } from '../src/config.ts';
+import { curateWindow } from '../src/curate/run.ts';
 import { usersFrom } from '../src/deploy/users.ts';
 import type { Gate } from '../src/evaluate/gates/gate.ts';
 import type { Report } from '../src/evaluate/report.ts';
 import { askErasure } from '../src/privacy/erase.ts';
+import { scoreWindow } from '../src/score/run.ts';
 import { entry, uuidAt } from '../src/store/fixtures.ts';
 import { addJudging } from '../src/store/judging.ts';
 import { createKey } from '../src/store/keys.ts';
@@ -48,7 +52,14 @@ async function seedShift(store: Store, spec: string, now: number): Promise<strin
       const at = (i: number) => from + i * 60_000 + k * 1000;
       const entries = numbers.map((i) =>
         entry.turn({
-          ...{ trajectory: name(i), id: uuidAt(at(i)), startedAt: at(i), agent: 'desk', user: `shift-${i}`, release: 'v1' },
+          ...{
+            trajectory: name(i),
+            id: uuidAt(at(i)),
+            startedAt: at(i),
+            agent: 'desk',
+            user: `shift-${i}`,
+            release: 'v1',
+          },
           ...{ clientKey: key, request: { model: 'desk', metadata: { task_type: 'refund' }, messages: [] } },
         }),
       );
@@ -142,7 +153,10 @@ async function seedReport(store: Store, now: number): Promise<void> {
     reasons: ['Refusals rose from 1.0% to 6.0%: look at the answers.', '71.0% of the cases are solved, 50.0% before.'],
   };
   await saveReport(store, report);
-  const served = (success: number, n: number) => ({ outcome: { n, sum: success * n, squares: success * n }, slices: [] });
+  const served = (success: number, n: number) => ({
+    outcome: { n, sum: success * n, squares: success * n },
+    slices: [],
+  });
   await leading(store, 'loop/desk', 'seed', (lead) =>
     saveLoopTurn(
       store,
@@ -150,9 +164,20 @@ async function seedReport(store: Store, now: number): Promise<void> {
         ...{ agent: 'desk', number: 3, seed: 3, done: ['collect', 'score', 'curate', 'train', 'evaluate', 'deploy'] },
         ...{ startedAt: now - 5 * hour, endedAt: now - hour },
         state: {
+          begun: { trigger: 'person', reason: 'Somebody asked.' },
+          collect: { since: now - 7 * day, until: now - 5 * hour, conversations: 300 },
+          score: { trajectories: 300, scored: 290 },
           curate: { dataset: 'desk-v1', rows: 500, funnel: [] },
+          train: { run: 'desk-turn-1', recipe: 'sft-grpo', steps: 73, tokens: 1_054_000, checkpoint: 'x' },
           evaluate: {
-            ...{ report: gatedReport, verdict: 'inconclusive', before: 0.5, after: 0.71, interval: [0.13, 0.29], p: 0.002 },
+            ...{
+              report: gatedReport,
+              verdict: 'inconclusive',
+              before: 0.5,
+              after: 0.71,
+              interval: [0.13, 0.29],
+              p: 0.002,
+            },
             reasons: [],
           },
           deploy: { rollout: null, phase: 'promoted', release: 'v2', reasons: [] },
@@ -164,7 +189,22 @@ async function seedReport(store: Store, now: number): Promise<void> {
   );
 }
 
-export type SeededStages = { readonly shiftedKey: string };
+/** Two that were really curated, so that there is something to check and to compare. */
+async function seedDatasets(store: Store, config: Config, now: number): Promise<readonly string[]> {
+  const agent = agentOf(config, 'desk');
+  const artifacts = openArtifacts(config);
+  const { name, reward: spec, curate, pii } = agent;
+  const window = { agent: name, spec, since: new Date(now - 11 * day), now: new Date(now) };
+  await scoreWindow(store, { ...window, until: new Date(now - 5 * day), origin: curate.on, services: {} });
+  const made = [];
+  for (const until of [now - 8 * day, now - 5 * day]) {
+    const select = { ...window, until: new Date(until), settings: curate, pii: settledPii(pii), seed: 0 };
+    made.push((await curateWindow(store, artifacts, { ...select, refuseEmpty: true })).id);
+  }
+  return made;
+}
+
+export type SeededStages = { readonly shiftedKey: string; readonly datasets: readonly string[] };
 
 export async function seedStages(store: Store, config: Config, now: number): Promise<SeededStages> {
   const { reward } = agentOf(config, 'desk');
@@ -188,5 +228,5 @@ export async function seedStages(store: Store, config: Config, now: number): Pro
   await askErasure(store, { user: 'a'.repeat(64), agent: null, actor: 'seed' });
   await seedRun(store, now);
   await seedReport(store, now);
-  return { shiftedKey };
+  return { shiftedKey, datasets: await seedDatasets(store, config, now) };
 }
