@@ -67,7 +67,7 @@ function List() {
           <>
             {all[0] && (
               <Panel title="The funnel" note={`of ${all[0].id}, the newest`}>
-                <Funnel steps={all[0].funnel} />
+                <Funnel steps={all[0].funnel} of="conversations" />
               </Panel>
             )}
             <Panel

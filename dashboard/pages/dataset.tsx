@@ -26,12 +26,12 @@ export function Dataset({ id }: { readonly id: string }) {
           <>
             <Short dataset={dataset} />
             <Panel title="Conversations" note="what came to each gate, what passed, and why the rest did not">
-              <Funnel steps={dataset.funnel} />
+              <Funnel steps={dataset.funnel} of="conversations" />
             </Panel>
             {dataset.gone === null && <Conditions id={id} agent={dataset.agent} />}
-            {dataset.pairs.funnel.length > 0 && (
+            {(dataset.pairs.funnel[0]?.entered ?? 0) > 0 && (
               <Panel title="Pairs" note="pieces of evidence: corrections, votes, explored answers">
-                <Funnel steps={dataset.pairs.funnel} />
+                <Funnel steps={dataset.pairs.funnel} of="pairs" />
               </Panel>
             )}
             <Diff dataset={dataset} />
@@ -133,11 +133,11 @@ const columns: readonly Column<Step & { readonly first: number }>[] = [
   },
 ];
 
-export function Funnel({ steps }: { readonly steps: readonly Step[] }) {
+export function Funnel({ steps, of }: { readonly steps: readonly Step[]; readonly of: string }) {
   const first = steps[0]?.entered ?? 0;
   return (
     <Plain
-      label="Funnel"
+      label={`Funnel of ${of}`}
       rows={steps.map((step) => ({ ...step, first }))}
       columns={columns}
       idOf={({ gate }) => gate}
