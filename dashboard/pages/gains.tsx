@@ -18,7 +18,14 @@ export function Gains({ gains }: { readonly gains: readonly Gain[] }) {
   const width = Math.max(320, shown.length * step + 40);
   return (
     <>
-      <svg className="gains" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={shown.map(sentenceOf).join(' ')}>
+      <svg
+        className="gains"
+        width={width}
+        height={height}
+        viewBox={`0 0 ${width} ${height}`}
+        role="img"
+        aria-label={shown.map(sentenceOf).join(' ')}
+      >
         {[0, 0.5, 1].map((share) => (
           <g key={share} className="grid">
             <line x1="34" x2={width} y1={y(share)} y2={y(share)} />

@@ -125,7 +125,7 @@ function Turning({ agent, isPaused, again }: TurningProps) {
 /** A number that may have been counted only so far. */
 const upTo = (n: number, most: number): string => (n >= most ? `${count(most)}+` : count(n));
 
-function Loop({ loop, stages }: Pick<Overview, 'loop' | 'stages'>) {
+function Loop({ agent, loop, stages }: Pick<Overview, 'agent' | 'loop' | 'stages'>) {
   const { most } = stages;
   const figures: readonly (readonly [string, ReactNode, ReactNode])[] = [
     [
@@ -179,10 +179,13 @@ function Loop({ loop, stages }: Pick<Overview, 'loop' | 'stages'>) {
           );
         })}
       </ol>
+      <p className="back">
+        <span>↺ what users get becomes what is learned from</span>
+      </p>
       <p>
         <strong>Next:</strong> {loop.next.reason}
       </p>
-      <Command line="pawl loop status" />
+      <Command line={pawl('loop', 'status', ['--agent', agent])} />
     </Panel>
   );
 }

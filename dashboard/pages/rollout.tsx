@@ -10,7 +10,7 @@ import { Asked, Empty } from '../parts/states.tsx';
 import { type Column, Plain } from '../parts/table.tsx';
 import { Time } from '../parts/time.tsx';
 import { Link, pathTo } from '../router.tsx';
-import { pawl, percent } from '../words.ts';
+import { count, duration, pawl, percent } from '../words.ts';
 import { type Rollout, toneOf } from './deploy.tsx';
 
 const read = (id: string, signal: AbortSignal) => ask('get', '/api/rollouts/:id', { param: { id } }, signal);
@@ -120,7 +120,7 @@ export function OneRollout({ id }: { readonly id: string }) {
                 />
               </Panel>
             )}
-            <Shadow measurements={found.value?.measurements} />
+            <Shadow id={id} />
             <Command line={pawl('rollouts', 'show', id)} />
           </>
         )}
@@ -129,20 +129,62 @@ export function OneRollout({ id }: { readonly id: string }) {
   );
 }
 
-type Summary = { compared: number; failed: number; agreed: number; similarity: number | null };
+const readShadows = (id: string, cursor: string | undefined, signal: AbortSignal) =>
+  ask('get', '/api/rollouts/:id/shadows', { param: { id }, query: { limit: 50, cursor } }, signal);
+type Compared = Awaited<ReturnType<typeof readShadows>>['shadows'][number];
+const shadowColumns: readonly Column<Compared>[] = [
+  { name: 'When', grow: 1.4, cell: ({ at }) => <Time at={at} /> },
+  {
+    ...{ name: 'Candidate', grow: 1.4 },
+    cell: ({ failed, agreed }) =>
+      failed ? (
+        <Tag tone="bad">failed</Tag>
+      ) : (
+        <Tag tone={agreed ? 'good' : 'warn'}>{agreed ? 'did the same' : 'did something else'}</Tag>
+      ),
+  },
+  {
+    name: 'Words in common',
+    isNumber: true,
+    cell: ({ similarity }) => (similarity === null ? '–' : percent(similarity, 0)),
+  },
+  { name: 'Baseline', isNumber: true, isWide: true, cell: ({ baselineMs }) => duration(baselineMs) },
+  { name: 'Candidate took', isNumber: true, isWide: true, cell: ({ candidateMs }) => duration(candidateMs) },
+  {
+    ...{ name: 'Conversation', grow: 2, isWide: true },
+    cell: ({ trajectory }) =>
+      trajectory === null ? '–' : <Link to={pathTo('collect', trajectory)}>{trajectory}</Link>,
+  },
+];
 
-function Shadow({ measurements }: { readonly measurements: Detail['measurements'] | undefined }) {
-  const summary = measurements?.shadow as Summary | undefined;
-  if (summary === undefined) return null;
-  const { compared, failed, agreed, similarity } = summary;
+function Shadow({ id }: { readonly id: string }) {
+  const found = useAnswer(`shadows ${id}`, (signal) => readShadows(id, undefined, signal), { topics: ['rollouts'] });
   return (
     <Panel title="Shadow" note="asked beside the baseline, shown to nobody">
-      <Figures>
-        <Figure label="Compared" value={compared} />
-        <Figure label="Failed" value={failed} tone={failed > 0 ? 'warn' : 'plain'} />
-        <Figure label="Did the same" value={compared === failed ? '–' : percent(agreed / (compared - failed))} />
-        <Figure label="Words in common" value={similarity === null ? '–' : percent(similarity)} />
-      </Figures>
+      <Asked of={found} rows={4}>
+        {({ compared, failed, agreed, similarity, slow, shadows }) => (
+          <>
+            <Figures>
+              <Figure label="Compared" value={count(compared)} />
+              <Figure label="Failed" value={count(failed)} tone={failed > 0 ? 'warn' : 'plain'} />
+              <Figure label="Too slow" value={count(slow)} tone={slow > 0 ? 'warn' : 'plain'} />
+              <Figure label="Did the same" value={compared === failed ? '–' : percent(agreed / (compared - failed))} />
+              <Figure label="Words in common" value={similarity === null ? '–' : percent(similarity)} />
+            </Figures>
+            <Plain
+              label="The latest comparisons"
+              rows={shadows}
+              columns={shadowColumns}
+              idOf={(one) => one.id}
+              empty={
+                <Empty title="Nothing was compared.">
+                  A share of conversations is, before users get the candidate.
+                </Empty>
+              }
+            />
+          </>
+        )}
+      </Asked>
     </Panel>
   );
 }

@@ -1,6 +1,7 @@
 /** One conversation, turn by turn: what was said and called, what each turn was worth, and what it became. */
 import { useAgent } from '../agent.tsx';
 import { type Answer, useAnswer } from '../answer.ts';
+import { ask } from '../client.ts';
 import { Bar } from '../parts/bar.tsx';
 import { Command } from '../parts/command.tsx';
 import { Figure, Figures, Tag } from '../parts/figure.tsx';
@@ -8,7 +9,7 @@ import { Foreign } from '../parts/foreign.tsx';
 import { Page, Panel } from '../parts/layout.tsx';
 import { Asked, Empty } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
-import { Link } from '../router.tsx';
+import { Link, pathTo } from '../router.tsx';
 import { count, duration, fixed, pawl, short } from '../words.ts';
 import { type Detail, readScores, readTrajectory, type Scores, Turns } from './turns.tsx';
 
@@ -30,6 +31,7 @@ export function Trajectory({ id }: { readonly id: string }) {
               <div className="stack">
                 <Worth scores={scores} id={id} agent={agent} />
                 <Signals {...value} />
+                <Lineage id={id} agent={agent} />
               </div>
             </div>
             <Command line={pawl('trajectories', 'show', id, ['--agent', agent])} />
@@ -107,6 +109,49 @@ export function Worth({
         }
       </Asked>
       <Command line={pawl('score', 'show', id, ['--agent', agent])} />
+    </Panel>
+  );
+}
+
+/** What learned from it. */
+function Lineage({ id, agent }: { readonly id: string; readonly agent: string }) {
+  const found = useAnswer(
+    `lineage ${agent} ${id}`,
+    (signal) => ask('get', '/api/trajectories/:id/lineage', { param: { id }, query: { agent } }, signal),
+    { topics: ['datasets', 'runs', 'releases'] },
+  );
+  return (
+    <Panel title="What learned from it">
+      <Asked of={found} rows={2}>
+        {({ datasets, runs, releases }) =>
+          datasets.length === 0 ? (
+            <Empty title="Nothing has.">It is in no dataset.</Empty>
+          ) : (
+            <ul className="signals">
+              {datasets.map((one) => (
+                <li key={one.id}>
+                  <Tag>dataset</Tag> <Link to={pathTo('curate', one.id)}>{one.id}</Link>{' '}
+                  <span className="note">
+                    row {one.position}, score {fixed(one.score, 2)}
+                  </span>
+                </li>
+              ))}
+              {runs.map((one) => (
+                <li key={one.id}>
+                  <Tag>run</Tag> <Link to={pathTo('train', one.id)}>{one.id}</Link>{' '}
+                  <span className="note">{one.status}</span>
+                </li>
+              ))}
+              {releases.map((one) => (
+                <li key={one.name}>
+                  <Tag>release</Tag> <Link to={pathTo('deploy', 'releases', one.name)}>{one.name}</Link>{' '}
+                  <span className="note">{one.serving ? 'serves' : ''}</span>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Asked>
     </Panel>
   );
 }

@@ -3,6 +3,7 @@
  * what is very long is folded.
  */
 import { useState } from 'react';
+import { count } from '../words.ts';
 
 const folded = 4_000;
 
@@ -23,7 +24,7 @@ export function Foreign({ text, className = '' }: { readonly text: string; reado
       )}
       {isLong && (
         <button type="button" className="quiet" onClick={() => setOpen(!isOpen)}>
-          {isOpen ? 'Show less' : `Show all of ${Math.round(text.length / 1024)} kB`}
+          {isOpen ? 'Show less' : `Show all of ${count(Math.round(text.length / 1024))} kB`}
         </button>
       )}
     </div>
