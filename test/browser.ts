@@ -48,7 +48,7 @@ export async function enter(
 /** Until everything that was asked for is shown. */
 export async function settled(page: Page): Promise<void> {
   await page.waitForSelector('main h1');
-  await page.waitForFunction(`document.querySelector('.bone') === null`);
+  await page.waitForSelector('.bone', { state: 'detached' });
 }
 
 /** What axe finds wrong, a line each, and whether the page is wider than its window. */

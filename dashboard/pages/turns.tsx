@@ -1,6 +1,6 @@
 /** The turns of a conversation as people read them: what was said, called and thought, and what each was worth. */
 import { useState } from 'react';
-import { ask, Problem } from '../client.ts';
+import { ask } from '../client.ts';
 import { Bar } from '../parts/bar.tsx';
 import { Tag } from '../parts/figure.tsx';
 import { Foreign, ForeignData } from '../parts/foreign.tsx';
@@ -11,10 +11,7 @@ import { duration, fixed, short } from '../words.ts';
 export const readTrajectory = (id: string, agent: string, cursor: string | undefined, signal: AbortSignal) =>
   ask('get', '/api/trajectories/:id', { param: { id }, query: { agent, limit: 50, cursor } }, signal);
 export const readScores = (id: string, agent: string, signal: AbortSignal) =>
-  ask('get', '/api/trajectories/:id/scores', { param: { id }, query: { agent } }, signal).catch((error: unknown) => {
-    if (error instanceof Problem && error.status === 404) return { scores: [], explanations: [] };
-    throw error;
-  });
+  ask('get', '/api/trajectories/:id/scores', { param: { id }, query: { agent } }, signal);
 
 export type Detail = Awaited<ReturnType<typeof readTrajectory>>;
 type Turn = Detail['turns'][number];

@@ -47,7 +47,13 @@ function whole(name: string, text: string, least: number): number {
   throw new Error(`--${name} ${text}: give a whole number from ${least} to ${2 ** 31 - 1}.`);
 }
 
-type Server = { readonly api: PawlApi; readonly child: ChildProcess; stop(): Promise<void> };
+type Server = {
+  readonly api: PawlApi;
+  readonly child: ChildProcess;
+  /** The dashboard, with the token that lets somebody in. */
+  readonly page: string;
+  stop(): Promise<void>;
+};
 
 /** `pawl serve`, which stops when this process is gone; resolves when it answers. What it says is shown. */
 async function startServer(config: string | undefined): Promise<Server> {
@@ -71,9 +77,12 @@ async function startServer(config: string | undefined): Promise<Server> {
     });
   });
   const url = await Promise.race([address, gone]);
+  const page = `${url}/#token=${token}`;
   console.log(`  server      process ${child.pid}`);
+  console.log(`  dashboard   ${page}\n              watch the loop there; the link works until this stops`);
   return {
     api: openApi(url, token),
+    page,
     child,
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;
@@ -263,6 +272,7 @@ async function main(): Promise<number> {
     const isWhole = conclude(view, api.url);
     if (values.once) return isWhole ? 0 : 1;
     console.log(`\nTraffic goes on at ${api.url}/v1 (model ${agent}). Ctrl-C stops.`);
+    console.log(`The whole of it on one page: ${server.page}`);
     await keepTalking(desk, stop.signal);
     return 0;
   } catch (error) {

@@ -11,6 +11,7 @@ import { planScoring, scoreWindow } from '../score/run.ts';
 import { score } from '../score/score.ts';
 import type { Store } from '../store/postgres.ts';
 import { listScores } from '../store/scores.ts';
+import { readTrajectory } from '../store/trajectories.ts';
 import { body, createRouter, failure, json, problem, refusals, security } from './declare.ts';
 import { agentName, trajectoryParam } from './schema.ts';
 import { knownAgent, oneAtATime, windowOf, windowShape } from './window.ts';
@@ -110,7 +111,7 @@ const planRoute = createRoute({
 const readRoute = createRoute({
   method: 'get',
   path: '/api/trajectories/{id}/scores',
-  summary: 'The scores of one conversation, part by part, the latest first',
+  summary: 'The scores of one conversation, part by part, the latest first; none where nobody has scored it yet',
   security,
   request: { params: trajectoryParam, query: z.strictObject({ agent: agentName.optional() }) },
   responses: {
@@ -123,7 +124,7 @@ const readRoute = createRoute({
       }),
       'The scores.',
     ),
-    404: problem('It has no score.'),
+    404: problem('There is no such conversation.'),
     ...refusals,
   },
 });
@@ -161,18 +162,15 @@ export const scoreRoutes = ({ store, artifacts, config, secret }: ScoreParts) =>
     })
     .openapi(readRoute, async (c) => {
       const { id } = c.req.valid('param');
-      const scores = await listScores(store, readableId(id, secret), c.req.valid('query').agent);
-      if (scores.length > 0)
-        return c.json(
-          {
-            scores,
-            explanations: scores.map((one) => {
-              const { summary, parts } = explain(one);
-              return { summary, parts: [...parts] };
-            }),
-          },
-          200,
-        );
-      return c.json(failure('not_found', `Trajectory ${id} has no score; POST /api/score/runs gives it one.`), 404);
+      const { agent } = c.req.valid('query');
+      const read = readableId(id, secret);
+      const scores = await listScores(store, read, agent);
+      if (scores.length === 0 && (await readTrajectory(store, read, { agent, maxTurns: 1, maxBytes: 1 })) === null)
+        return c.json(failure('not_found', `There is no trajectory ${id}, so it has no score.`), 404);
+      const explanations = scores.map((one) => {
+        const { summary, parts } = explain(one);
+        return { summary, parts: [...parts] };
+      });
+      return c.json({ scores, explanations }, 200);
     });
 };
