@@ -121,6 +121,9 @@ test('every button does what it says, and says the command that does the same', 
   const { page, complaints } = await enter(browser, dashboard, { viewport: { width: 1280, height: 900 } });
 
   await open(page, '/curate');
+  await page.getByRole('button', { name: 'In whose words?' }).click();
+  await page.getByText(/^user \d/).waitFor();
+  await page.getByRole('button', { name: 'Look for jumps' }).click();
   expect(await press(page, 'Release', /about refund/, 'A new form.')).toBe(
     `pawl curate release ${seeded.shiftedKey} refund --agent desk --reason 'A new form.'`,
   );

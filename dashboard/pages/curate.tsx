@@ -14,7 +14,7 @@ import { type Column, Plain } from '../parts/table.tsx';
 import { Time } from '../parts/time.tsx';
 import { goTo, pathTo, withAgent } from '../router.tsx';
 import { count, fixed, pawl } from '../words.ts';
-import { Dataset, Funnel } from './dataset.tsx';
+import { Dataset, Funnel, leftAt } from './dataset.tsx';
 import { Privacy } from './privacy.tsx';
 
 const list = (agent: string, signal: AbortSignal) =>
@@ -61,10 +61,10 @@ function List() {
       about="What is fit to learn from, and the reasons for all that was left out."
       actions={<Make agent={agent} />}
     >
-      <Held agent={agent} />
       <Asked of={datasets} rows={10}>
         {({ datasets: all }) => (
           <>
+            <Held agent={agent} held={all[0] === undefined ? 0 : leftAt(all[0].funnel, 'shifts')} />
             {all[0] && (
               <Panel title="The funnel" note={`of ${all[0].id}, the newest`}>
                 <Funnel steps={all[0].funnel} of="conversations" />
@@ -137,9 +137,11 @@ function Make({ agent }: { readonly agent: string }) {
 const readShifts = (agent: string, signal: AbortSignal) => ask('get', '/api/shifts', { query: { agent } }, signal);
 type Shift = Awaited<ReturnType<typeof readShifts>>['shifts'][number];
 
-/** Only where something waits for a person. */
-function Held({ agent }: { readonly agent: string }) {
-  const shifts = useAnswer(`shifts ${agent}`, (signal) => readShifts(agent, signal), { topics: ['scores', 'audit'] });
+/** Comparing two weeks of scores takes a while: it is asked for when the newest dataset left something out for it, or by hand. */
+function Held({ agent, held }: { readonly agent: string; readonly held: number }) {
+  const [isAsked, setAsked] = useState(false);
+  const isLooking = isAsked || held > 0;
+  const shifts = useAnswer(isLooking ? `shifts ${agent}` : null, (signal) => readShifts(agent, signal));
   const columnsOfShifts: readonly Column<Shift>[] = [
     { name: 'Client key', grow: 2.4, cell: ({ key, name }) => <span title={key}>{name ?? key}</span> },
     { name: 'Kind of task', grow: 1.4, cell: ({ taskType }) => <span dir="auto">{taskType}</span> },
@@ -169,20 +171,33 @@ function Held({ agent }: { readonly agent: string }) {
         ),
     },
   ];
-  if (shifts.value?.shifts.length === 0) return null;
   return (
-    <Panel title="Held for a person" note="scores of one key jumped, and those of others did not">
-      <Asked of={shifts} rows={2}>
-        {({ shifts: all }) => (
-          <Plain
-            label="Held for a person"
-            rows={all}
-            columns={columnsOfShifts}
-            idOf={({ key, taskType }) => `${key} ${taskType}`}
-            empty={null}
-          />
-        )}
-      </Asked>
+    <Panel
+      title="Held for a person"
+      note="scores of one key jumped, and those of others did not"
+      actions={
+        !isLooking && (
+          <button type="button" onClick={() => setAsked(true)}>
+            Look for jumps
+          </button>
+        )
+      }
+    >
+      {isLooking ? (
+        <Asked of={shifts} rows={2}>
+          {({ shifts: all }) => (
+            <Plain
+              label="Held for a person"
+              rows={all}
+              columns={columnsOfShifts}
+              idOf={({ key, taskType }) => `${key} ${taskType}`}
+              empty={<Empty title="No key’s scores jumped this week." />}
+            />
+          )}
+        </Asked>
+      ) : (
+        <p className="note">The newest dataset left nothing out for it.</p>
+      )}
     </Panel>
   );
 }

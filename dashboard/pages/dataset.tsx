@@ -99,7 +99,8 @@ function Short({ dataset: { taskTypes, gone, pairs, settings, ...rest } }: { rea
   );
 }
 
-const leftAt = (funnel: readonly Step[], gate: string): number => {
+/** How many a gate left out. */
+export const leftAt = (funnel: readonly Step[], gate: string): number => {
   const step = funnel.find((one) => one.gate === gate);
   return step === undefined ? 0 : step.entered - step.passed;
 };

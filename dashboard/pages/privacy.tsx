@@ -1,5 +1,6 @@
 /** How privacy stands: personal data by kind and place, consent by purpose, and the clock of what must be forgotten. */
-import { useAnswer } from '../answer.ts';
+import { useState } from 'react';
+import { type Answer, useAnswer } from '../answer.ts';
 import { ask } from '../client.ts';
 import { Bar } from '../parts/bar.tsx';
 import { Command } from '../parts/command.tsx';
@@ -10,57 +11,98 @@ import { type Column, Plain } from '../parts/table.tsx';
 import { Time } from '../parts/time.tsx';
 import { ago, count, pawl, percent } from '../words.ts';
 
+const read = (agent: string, signal: AbortSignal) => ask('get', '/api/privacy', { query: { agent } }, signal);
+type Standing = Awaited<ReturnType<typeof read>>;
+
 export function Privacy({ agent }: { readonly agent: string }) {
+  const privacy = useAnswer(`privacy ${agent}`, (signal) => read(agent, signal), { topics: ['erasures'] });
   return (
     <>
       <div className="columns">
-        <Personal agent={agent} />
-        <Consent agent={agent} />
+        <Personal agent={agent} of={privacy} />
+        <Consent agent={agent} of={privacy} />
       </div>
       <Erasures />
     </>
   );
 }
 
-const readPii = (agent: string, signal: AbortSignal) => ask('get', '/api/pii', { query: { agent } }, signal);
-type Masked = { readonly kind: string; readonly count: number; readonly in: number; readonly where: string };
+type OfAgent = { readonly agent: string; readonly of: Answer<Standing> };
+type Masked = { readonly type: string; readonly count: number };
+type Placed = { readonly kind: string; readonly count: number; readonly in: number; readonly where: string };
 
 const maskedColumns: readonly Column<Masked>[] = [
+  { name: 'Kind', grow: 2, cell: ({ type }) => type },
+  { name: 'Masked', isNumber: true, cell: ({ count: n }) => count(n) },
+];
+const placedColumns: readonly Column<Placed>[] = [
   { name: 'Kind', grow: 1.4, cell: ({ kind }) => kind },
   { name: 'Masked', isNumber: true, cell: ({ count: n }) => count(n) },
-  { name: 'Conversations', isNumber: true, isWide: true, cell: ({ in: n }) => count(n) },
+  { name: 'Conversations', isNumber: true, isWide: true, grow: 1.2, cell: ({ in: n }) => count(n) },
   { name: 'In whose words', grow: 3, cell: ({ where }) => <span title={where}>{where || '–'}</span> },
 ];
 
-function Personal({ agent }: { readonly agent: string }) {
-  const pii = useAnswer(`pii ${agent}`, (signal) => readPii(agent, signal));
+/** By kind from a sample, at once; by place from every turn of the week, when somebody asks. */
+function Personal({ agent, of }: OfAgent) {
+  const [isWhole, setWhole] = useState(false);
+  const survey = useAnswer(isWhole ? `pii ${agent}` : null, (signal) =>
+    ask('get', '/api/pii', { query: { agent } }, signal),
+  );
+  const none = <Empty title="None was found." />;
   return (
-    <Panel title="Personal data" note="masked before it was stored, of seven days; values are kept nowhere">
-      <Asked of={pii} rows={6}>
-        {({ conversations, turns, masked, unread }) => (
-          <>
-            <p className="note">
-              {count(conversations)} conversations, {count(turns)} turns looked at
-              {unread > 0 && `, ${count(unread)} too large to be`}.
-            </p>
-            <Plain
-              label="Personal data"
-              rows={Object.entries(masked)
-                .map(([kind, { count: n, in: conversationsWith, where }]) => ({
-                  ...{ kind, count: n, in: conversationsWith },
-                  where: Object.entries(where)
-                    .toSorted(([, a], [, b]) => b - a)
-                    .map(([whose, times]) => `${whose} ${count(times)}`)
-                    .join(' · '),
-                }))
-                .toSorted((a, b) => b.count - a.count)}
-              columns={maskedColumns}
-              idOf={({ kind }) => kind}
-              empty={<Empty title="None was found." />}
-            />
-          </>
-        )}
-      </Asked>
+    <Panel
+      title="Personal data"
+      note="masked before it was stored, of seven days; values are kept nowhere"
+      actions={
+        !isWhole && (
+          <button type="button" onClick={() => setWhole(true)}>
+            In whose words?
+          </button>
+        )
+      }
+    >
+      {isWhole ? (
+        <Asked of={survey} rows={6}>
+          {({ conversations, turns, masked, unread }) => (
+            <>
+              <p className="note">
+                {count(conversations)} conversations, {count(turns)} turns looked at
+                {unread > 0 && `, ${count(unread)} too large to be`}.
+              </p>
+              <Plain
+                label="Personal data"
+                rows={Object.entries(masked)
+                  .map(([kind, { count: n, in: conversationsWith, where }]) => ({
+                    ...{ kind, count: n, in: conversationsWith },
+                    where: Object.entries(where)
+                      .toSorted(([, a], [, b]) => b - a)
+                      .map(([whose, times]) => `${whose} ${count(times)}`)
+                      .join(' · '),
+                  }))
+                  .toSorted((a, b) => b.count - a.count)}
+                columns={placedColumns}
+                idOf={({ kind }) => kind}
+                empty={none}
+              />
+            </>
+          )}
+        </Asked>
+      ) : (
+        <Asked of={of} rows={6}>
+          {({ masked, turns }) => (
+            <>
+              <p className="note">{count(turns)} turns looked at.</p>
+              <Plain
+                label="Personal data"
+                rows={masked}
+                columns={maskedColumns}
+                idOf={({ type }) => type}
+                empty={none}
+              />
+            </>
+          )}
+        </Asked>
+      )}
       <Command line={pawl('pii', 'report', ['--agent', agent])} />
     </Panel>
   );
@@ -92,13 +134,10 @@ const consentColumns: readonly Column<Purpose>[] = [
   },
 ];
 
-function Consent({ agent }: { readonly agent: string }) {
-  const privacy = useAnswer(`privacy ${agent}`, (signal) => ask('get', '/api/privacy', { query: { agent } }, signal), {
-    topics: ['erasures'],
-  });
+function Consent({ agent, of }: OfAgent) {
   return (
     <Panel title="Consent" note="who said nothing has not agreed">
-      <Asked of={privacy} rows={5}>
+      <Asked of={of} rows={5}>
         {({ consent, erasures, holds }) => (
           <>
             <Plain

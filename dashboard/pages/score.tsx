@@ -31,7 +31,7 @@ export default function Score() {
   const agent = useAgent();
   const on = { topics: ['scores'] as const };
   const spread = useAnswer(`spread ${agent}`, (signal) => readSpread(agent, signal), on);
-  const trust = useAnswer(`trust ${agent}`, (signal) => readTrust(agent, signal), { topics: ['scores', 'reviews'] });
+  const trust = useAnswer(`trust ${agent}`, (signal) => readTrust(agent, signal), { topics: ['reviews'] });
   return (
     <Page
       title="Score"

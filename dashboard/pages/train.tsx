@@ -81,7 +81,7 @@ function Advice({ agent }: { readonly agent: string }) {
   const advice = useAnswer(
     `advice ${agent}`,
     (signal) => ask('get', '/api/train/advice', { query: { agent } }, signal),
-    { topics: ['datasets', 'runs'] },
+    { topics: ['datasets'] },
   );
   return (
     <Panel title="What there is to learn from">
