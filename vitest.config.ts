@@ -9,7 +9,9 @@ export default defineConfig(({ mode }) => ({
   // What the examples import as 'pawl' is the source.
   resolve: { tsconfigPaths: true },
   test: {
-    include: ['src', 'test', 'examples'].map((at) => `${at}/**/*${mode === 'interop' ? '.interop' : ''}.test.ts`),
+    include: ['src', 'dashboard', 'test', 'examples'].map(
+      (at) => `${at}/**/*${mode === 'interop' ? '.interop' : ''}.test.ts`,
+    ),
     exclude: [
       ...configDefaults.exclude,
       ...(mode === 'interop' ? [] : ['**/*.interop.test.ts']),

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { routesFile, routesPage } from '../scripts/routes-page.ts';
 import { page, pageFrom, settingRows } from '../scripts/settings-page.ts';
 import { variables } from '../src/environment.ts';
 import { endpoints } from '../src/gateway/door.ts';
@@ -15,6 +16,10 @@ const sources = (folder: string) =>
 
 test('the tables of settings and variables are those of the code (`npx tsx scripts/settings-page.ts` writes them)', () => {
   expect(text).toBe(pageFrom(text));
+});
+
+test('the page of routes is that of the declarations (`npx tsx scripts/routes-page.ts` writes it)', () => {
+  expect(readFileSync(routesFile, 'utf8')).toBe(routesPage());
 });
 
 test('every setting has a sentence', () => {

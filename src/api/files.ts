@@ -96,7 +96,11 @@ export type Files = {
   answer(path: string, request: IncomingMessage, response: ServerResponse): boolean;
 };
 
-/** `deepLinks`: paths without a dot that are no files get the index, which knows what to show. */
+/** `/deploy/releases/v1.2` leads to a release; `/robots.txt` and `/assets/gone.js` are files that are not there. */
+const isDeepLink = (name: string): boolean =>
+  !name.includes('.') || (name.includes('/') && !name.includes('..') && !name.startsWith('assets/'));
+
+/** `deepLinks`: paths that are no files get the index, which knows what to show. */
 export function openFiles(folder: string, { deepLinks = false } = {}): Files {
   let files: ReadonlyMap<string, File> | null = null;
   const all = () => {
@@ -115,7 +119,7 @@ export function openFiles(folder: string, { deepLinks = false } = {}): Files {
     if (known?.has(name)) return name;
     const index = name === '' || name.endsWith('/') ? `${name}index.html` : `${name}.html`;
     if (known?.has(index)) return index;
-    return deepLinks && known !== null && !name.includes('.') ? 'index.html' : null;
+    return deepLinks && known !== null && isDeepLink(name) ? 'index.html' : null;
   };
 
   return {

@@ -8,7 +8,7 @@ import { sampleScores } from '../store/score-sample.ts';
 import { createRouter, json, problem, refusals, security } from './declare.ts';
 import { knownAgent, windowOf, windowShape } from './window.ts';
 
-const most = 5_000;
+const most = 2_000;
 const count = z.int().min(0);
 const spread = z.object({
   measured: count,

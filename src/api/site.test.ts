@@ -40,7 +40,7 @@ const get = async (path: string, init: RequestInit = {}) => {
 };
 
 test('the page and every deep link into it are the index, asked for each time, with the policy', async () => {
-  for (const path of ['/', '/collect/order-4711', '/deploy/r-1']) {
+  for (const path of ['/', '/collect/order-4711', '/deploy/r-1', '/deploy/releases/v1.2']) {
     const { status, text, headers } = await get(path);
     expect({ path, status, text }).toEqual({ path, status: 200, text: '<!doctype html>page' });
     expect(headers.get('cache-control')).toBe('no-cache');

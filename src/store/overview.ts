@@ -6,6 +6,8 @@ import { dayOf } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
 
 export const mostCounted = 50_000;
+/** Scores that the mean is of: the newest. */
+const meanOf = 5_000;
 
 export type StageCounts = {
   readonly conversations: { readonly day: number; readonly week: number };
@@ -76,8 +78,8 @@ export const countStages = async (store: Store, { agent, origin, spec, now }: Co
           ...[agent, week],
         ),
         first<StageCounts['scores']>(
-          `select count(*)::integer as week, avg(total) as mean from (
-             select total from pawl.scores where agent = $1 and spec = $2 and day >= $3 order by day desc limit ${mostCounted}) s`,
+          `select (select count(*)::integer from (select 1 from pawl.scores where agent = $1 and spec = $2 and day >= $3 limit ${mostCounted}) c) as week,
+             (select avg(total) from (select total from pawl.scores where agent = $1 and spec = $2 and day >= $3 order by day desc limit ${meanOf}) s) as mean`,
           ...[agent, spec, since],
         ),
         first<StageCounts['datasets']>(

@@ -4,7 +4,7 @@
  * next one: its cursor stands where looking stopped.
  */
 import type { Selectable } from 'kysely';
-import { partitionDays } from './partitions.ts';
+import { addDays, dayOf, partitionDays } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
 import type { TrajectoriesTable } from './tables.ts';
 import {
@@ -18,7 +18,7 @@ import {
   type TrajectoryPage,
   trajectoryOf,
 } from './trajectories.ts';
-import { scoreOfRow, taskTypeOfRow, voteOfRow } from './trajectory-facts.ts';
+import { factsOfRow } from './trajectory-facts.ts';
 
 export const votes = ['up', 'down', 'none'] as const;
 
@@ -38,29 +38,30 @@ export const isSearch = ({ minScore, maxScore, vote, taskType, text }: Search): 
 /** Conversations that one page looks at; words are unpacked and cost more. */
 const mostLooks = 2_000;
 const mostReads = 300;
+/** Turns of a conversation are looked for this long after its start. */
+const longestDays = 30;
 
 const voteConditions = { up: '> 0.5', down: '< 0.5', none: 'is null' } as const;
-
-/** In messages of their own, in what a turn has of its own, and in turns from before each message was stored once. */
-const hasText = (needle: string) => `exists (
-  select from pawl.turns x where x.trajectory = t.id and x.agent = t.agent
-    and x.day between (t.started_at at time zone 'UTC')::date and (t.ended_at at time zone 'UTC')::date
-    and (strpos(lower(x.frame::text), ${needle}) > 0 or strpos(lower(x.request::text), ${needle}) > 0
-      or strpos(lower(x.choices::text), ${needle}) > 0
-      or exists (select from unnest(x.parts) p(hash) join pawl.messages m on m.hash = p.hash and m.agent = x.agent
-        and m.day = x.day where strpos(lower(m.body), ${needle}) > 0)))`;
 
 /** Words as they stand inside JSON. */
 const needleOf = (text: string): string => JSON.stringify(text.toLowerCase()).slice(1, -1);
 
-function conditionsOf(search: Search, first: number): { readonly sql: string; readonly values: readonly unknown[] } {
+function conditionsOf(
+  search: Search,
+  reach: Reach,
+  first: number,
+): { readonly sql: string; readonly values: readonly unknown[] } {
   const values: unknown[] = [];
   const put = (value: unknown): string => `$${first + values.push(value) - 1}`;
+  const { score, vote, taskType, hasText } = factsOfRow([
+    reach.from && put(dayOf(reach.from)),
+    reach.to && put(addDays(dayOf(reach.to), longestDays)),
+  ]);
   const all: string[] = [];
-  if (search.taskType !== undefined) all.push(`${taskTypeOfRow} = ${put(search.taskType)}::text`);
-  if (search.minScore !== undefined) all.push(`${scoreOfRow} >= ${put(search.minScore)}::double precision`);
-  if (search.maxScore !== undefined) all.push(`${scoreOfRow} <= ${put(search.maxScore)}::double precision`);
-  if (search.vote !== undefined) all.push(`${voteOfRow} ${voteConditions[search.vote]}`);
+  if (search.taskType !== undefined) all.push(`${taskType} = ${put(search.taskType)}::text`);
+  if (search.minScore !== undefined) all.push(`${score} >= ${put(search.minScore)}::double precision`);
+  if (search.maxScore !== undefined) all.push(`${score} <= ${put(search.maxScore)}::double precision`);
+  if (search.vote !== undefined) all.push(`${vote} ${voteConditions[search.vote]}`);
   if (search.text !== undefined) all.push(hasText(`${put(needleOf(search.text))}::text`));
   return { sql: all.join(' and '), values };
 }
@@ -77,7 +78,7 @@ async function lookThrough(
   { looks, most }: { readonly looks: number; readonly most: number },
 ): Promise<{ readonly rows: Row[]; readonly looked: number; readonly last: Row | null }> {
   const candidates = pageQuery(store, filter, reach, after, looks).compile();
-  const { sql, values } = conditionsOf(filter, candidates.parameters.length + 1);
+  const { sql, values } = conditionsOf(filter, reach, candidates.parameters.length + 1);
   const { rows } = await store.pool.query<Row>(
     `with candidates as materialized (${candidates.sql}), found as (
        select * from candidates t where ${sql} order by ${order} limit ${most}

@@ -82,7 +82,7 @@ describe('a run', () => {
     expect(kept.filter((c) => c.kind === 'stage').map((c) => c.step)).toEqual([0, 8, 16]);
     expect(bestCheckpoint(kept)!.step).toBe(22);
     for (const c of kept) expect(existsSync(c.folder)).toBe(true);
-    expect(readdirSync(join(folder, 'a'))).toHaveLength(kept.length + 1);
+    expect(readdirSync(join(folder, 'a'))).toHaveLength(kept.length + 2);
     await expect(drain('a', parts())).rejects.toThrow(/finished/);
   });
 
@@ -292,7 +292,9 @@ describe('an interrupted run', () => {
       expect(curve(await store.metrics(gone))).toEqual(expected);
       expect(again.table('m')).toEqual(engine.table('m'));
       const kept = (await store.checkpoints(gone)).map((c) => c.folder);
-      expect(readdirSync(at).sort()).toEqual(['metrics.jsonl', ...kept.map((path) => basename(path))].sort());
+      expect(readdirSync(at).sort()).toEqual(
+        ['events.out.tfevents.0.pawl', 'metrics.jsonl', ...kept.map((path) => basename(path))].sort(),
+      );
     }
   });
 

@@ -22,6 +22,7 @@ import { claimRefusal, type RunCheckpoint, type RunRecord, type RunStatus, type 
 import type { Stage } from './stage.ts';
 import { createStepClock, timedEngine, timeFigures } from './step-clock.ts';
 import { overBudget, type Spent, type Stop, type StopRules, stopDefaults, stopRule } from './stop.ts';
+import { openEventFile } from './tensorboard.ts';
 
 export type RunParts = {
   readonly engine: Engine;
@@ -160,6 +161,7 @@ async function* carryOn(
   const log = join(folder, 'metrics.jsonl');
   const done = await store.metrics(id);
   writeFileSync(log, done.map((m) => `${toJsonLine(id, m)}\n`).join(''));
+  const events = openEventFile(folder, record.createdAt, done);
   // Time and money are gone whatever became of the steps they went into; tokens are those of the steps that count, so that
   // a budget of tokens ends the run at the same step.
   let spent: Spent = { ...record.spent, tokens: done.reduce((n, { values }) => n + (values.tokens ?? 0), 0) };
@@ -225,6 +227,7 @@ async function* carryOn(
         };
         const request = await store.saveStep(id, metrics, spent, now());
         appendFileSync(log, `${toJsonLine(id, metrics)}\n`);
+        events.append(metrics);
         step++;
         history.push(metrics);
         ended =
