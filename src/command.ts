@@ -4,6 +4,7 @@
  * server and stops it again).
  */
 import { existsSync, mkdirSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
@@ -149,4 +150,27 @@ export function explain(error: unknown, debug: boolean): string {
   if (error instanceof BoundaryError) return plain(error.message);
   const { message, code } = error as { message?: string; code?: string };
   return plain(`${message || code || String(error)}\n\`pawl doctor\` checks what Pawl needs; PAWL_DEBUG=1 shows more.`);
+}
+
+/** A text of so many characters. */
+export const sentence =
+  (most: number) =>
+  (text: string): string => {
+    const said = text.trim();
+    if (said === '' || said.length > most || said.includes('\0'))
+      throw new InvalidArgumentError(`Give a text of 1 to ${most} characters.`);
+    return said;
+  };
+
+/** Who does something, as the audit log has it. */
+export const byOption = () =>
+  ['--by <name>', 'who does it; stands in the audit log', sentence(200), userName()] as const;
+
+/** Containers may have a user id that no name belongs to. */
+export function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
 }

@@ -54,6 +54,12 @@ const upstream = z.strictObject({
     .describe(
       'How it is told of a release’s thinking budget: vllm (thinking_token_budget), template (chat_template_kwargs), openrouter (reasoning), anthropic (thinking), nim (nvext). Without it, no release there has one.',
     ),
+  inside: z
+    .boolean()
+    .default(false)
+    .describe(
+      'It is part of your deployment, so that models that learned from what is confidential may be served there (docs/curate.md).',
+    ),
   adapters: z
     .strictObject({
       kind: z.literal('vllm').describe('How it is told to load an adapter: vllm (docs/serving.md).'),

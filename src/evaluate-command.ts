@@ -6,7 +6,7 @@
 import { setMaxListeners } from 'node:events';
 import { Command } from 'commander';
 import { openArtifacts } from './artifacts/open.ts';
-import { wholeNumber, withConfigOption } from './command.ts';
+import { byOption, wholeNumber, withConfigOption } from './command.ts';
 import { agentOf, loadConfig } from './config.ts';
 import { openEngine } from './engine/open.ts';
 import { ConfigError, NotFoundError } from './errors.ts';
@@ -30,6 +30,7 @@ type Options = {
   readonly suite?: string;
   readonly attempts?: number;
   readonly seed?: number;
+  readonly by?: string;
   readonly requirePass?: boolean;
   readonly json?: boolean;
 };
@@ -43,6 +44,7 @@ export const evaluateCommand = (): Command =>
     .option('--suite <file>', 'JSONL file of cases, or the reference of one (default: `evaluate.golden` of the agent)')
     .option('--attempts <n>', 'attempts at each case (default: `evaluate.attempts` of the agent)', wholeNumber(1, 64))
     .option('--seed <n>', 'another seed plays anew what was answered before', wholeNumber(0, 2_147_483_647))
+    .option(...byOption())
     .option('--require-pass', 'exit with 1 unless the verdict is pass: for scripts that go on only then')
     .option('--json', 'print the report as JSON')
     .addHelpText(

@@ -3,13 +3,13 @@
  * the turn runs here, up to where it needs users.
  */
 import { setMaxListeners } from 'node:events';
-import { hostname, userInfo } from 'node:os';
+import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import type { Agent } from './agent.ts';
 import type { Artifacts } from './artifacts/artifacts.ts';
 import { openArtifacts } from './artifacts/open.ts';
-import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from './command.ts';
+import { type CommonOptions, parseMoment, userName, wholeNumber, withConfigOption, withHome } from './command.ts';
 import { agentOf, loadConfig } from './config.ts';
 import { ConfigError } from './errors.ts';
 import { readFacts } from './loop/facts.ts';
@@ -34,14 +34,6 @@ type RunOptions = Options & {
   readonly resume?: boolean;
   readonly since?: Date;
   readonly until?: Date;
-};
-
-const person = (): string => {
-  try {
-    return userInfo().username;
-  } catch {
-    return 'somebody'; // a container may have no name for its user
-  }
 };
 
 const named = (name: string, description: string): Command =>
@@ -92,7 +84,7 @@ export function loopCommand(): Command {
     named(name, description).action((options: Options) =>
       withHome(options, 'create', async ({ config, store, terminal }) => {
         const { name: agent } = agentOf(config, options.agent);
-        const loop = await say(store, { agent, by: person(), now: Date.now() });
+        const loop = await say(store, { agent, by: userName(), now: Date.now() });
         terminal.write(
           options.json ? JSON.stringify(loop) : `${done} \`pawl loop status --agent ${agent}\` says more.`,
         );
@@ -136,7 +128,7 @@ async function runNow(options: RunOptions): Promise<void> {
     stop.abort(new Error('Stopped.'));
   };
   process.on('SIGINT', interrupted).on('SIGTERM', interrupted);
-  const said = { agent: agent.name, by: person(), now: Date.now() };
+  const said = { agent: agent.name, by: userName(), now: Date.now() };
   const ask = async (store: Store) => {
     if (options.resume) await resumeLoop(store, said);
     await wantTurn(store, {

@@ -33,6 +33,7 @@ import { findGateway, startPresence } from './roles/presence.ts';
 import { isTrainingDoor } from './roles/training-doors.ts';
 import { startWorker, type WorkerRole } from './roles/worker.ts';
 import { judgeMetrics } from './score/judge-metrics.ts';
+import { toolMetrics } from './score/tool-adoption.ts';
 import { trustMetrics } from './score/trust-metrics.ts';
 import { keepAddress, reachable } from './store/address.ts';
 import { readRewardChecks } from './store/judged.ts';
@@ -43,6 +44,7 @@ import { type Opening, startOpening } from './store/opening.ts';
 import { openOwned, type Store } from './store/postgres.ts';
 import { postgresRunStore } from './store/runs.ts';
 import { cachedSecret, installationSecret } from './store/secret.ts';
+import { readAdoptionLooks } from './store/tool-adoption.ts';
 import { scrapeRuns } from './train/scrape.ts';
 import { version } from './version.ts';
 
@@ -157,7 +159,12 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
             if (!roles.has('worker')) return '';
             const store = reached(opening.store);
             const runs = await scrapeRuns(postgresRunStore(store), Date.now());
-            return runs + trustMetrics(await readRewardChecks(store)) + judgeMetrics(await sumJudging(store));
+            return (
+              runs +
+              trustMetrics(await readRewardChecks(store)) +
+              judgeMetrics(await sumJudging(store)) +
+              toolMetrics(await readAdoptionLooks(store))
+            );
           },
         }),
       );

@@ -83,7 +83,7 @@ test('the API answers, however many ask at once', async () => {
       agents: [],
       upstreams: {},
       engine: { kind: 'embedded' },
-      retention: { days: null, datasets: null },
+      retention: { days: null, datasets: null, afterTraining: null },
       pii: piiSettings.parse({}),
     },
     secret: 's'.repeat(32),

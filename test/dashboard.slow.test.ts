@@ -163,7 +163,7 @@ test('every button does what it says, and says the command that does the same', 
 
   await open('/settings?tab=access');
   await page.getByLabel('Whose it is').fill('ann');
-  await page.getByLabel('Role').selectOption('reviewer');
+  await page.getByRole('combobox', { name: 'Role' }).selectOption('reviewer');
   await page.getByRole('button', { name: 'Give access' }).click();
   const token = await page.locator('.made code').innerText();
   expect(await read('/api/access')).toMatchObject({ access: [{ name: 'ann', role: 'reviewer', revokedAt: null }] });

@@ -20,7 +20,7 @@ import type { Store } from '../src/store/postgres.ts';
 import { servingRelease } from '../src/store/releases.ts';
 import { postgresRunStore } from '../src/store/runs.ts';
 import { withStore } from '../src/store/test-store.ts';
-import { until } from './pawl.ts';
+import { isThorough, until } from './pawl.ts';
 import { lastTurn, type More, outcomeOf, prepareHome, run, turnOnce } from './tiny/turn.ts';
 import { agent, definition } from './tiny/world.ts';
 
@@ -175,7 +175,7 @@ describe('a turn', () => {
     expect(await outcomeOf(home.store, home.home, await start(home, { resume: true }))).toEqual(whole);
   });
 
-  it('whose run was finished by another process, goes on with its result', async () => {
+  it.runIf(isThorough)('whose run was finished by another process, goes on with its result', async () => {
     const home = await newHome();
     const runs = postgresRunStore(home.store);
     await start(home, { say: atWord('train', 7, () => void runs.request(run, 'pause')) });
@@ -199,7 +199,7 @@ describe('a turn', () => {
     expect((await lastTurn(home.store))!.endedAt).not.toBeNull();
   });
 
-  it('whose run was paused or stopped while nobody trained it, waits or ends just so', async () => {
+  it.runIf(isThorough)('whose run was paused or stopped while nobody trained it, waits or ends just so', async () => {
     const home = await newHome();
     const abort = new AbortController();
     setMaxListeners(0, abort.signal);
@@ -246,38 +246,41 @@ describe('a turn', () => {
     expect(await outcomeOf(home.store, home.home, await start(home))).toEqual(whole);
   });
 
-  it('whose engine is killed while it learns, saves, plays and is judged, ends the same by itself', async () => {
-    const home = await newHome();
-    const engine = await startEngine({ threads: 1 });
-    /** By call and its number: killed under the call, or before it, so that the call meets the engine that came back. */
-    const deaths: Record<string, 'under' | 'before'> = {
-      'optimStep 3': 'before',
-      'forwardBackward 9': 'under',
-      'save 3': 'before',
-      'sample 12': 'before', // of practice
-      'sample 70': 'under', // of the evaluation
-    };
-    const counts: Record<string, number> = {};
-    const kill = async (call: keyof Engine) => {
-      counts[call] = (counts[call] ?? 0) + 1;
-      const how = deaths[`${call} ${counts[call]}`];
-      if (how === undefined) return;
-      const { restarts } = engine;
-      process.kill(engine.pid!, 'SIGKILL');
-      if (how === 'before')
-        await until(
-          () => engine.restarts,
-          (now) => now > restarts,
-        );
-    };
-    try {
-      const { turn } = await turnOnce(home.store, home.home, watched(engine.engine, kill));
-      expect(engine.restarts).toBe(5);
-      expect(await outcomeOf(home.store, home.home, turn!)).toEqual(whole);
-    } finally {
-      await engine.close();
-    }
-  });
+  it.runIf(isThorough)(
+    'whose engine is killed while it learns, saves, plays and is judged, ends the same by itself',
+    async () => {
+      const home = await newHome();
+      const engine = await startEngine({ threads: 1 });
+      /** By call and its number: killed under the call, or before it, so that the call meets the engine that came back. */
+      const deaths: Record<string, 'under' | 'before'> = {
+        'optimStep 3': 'before',
+        'forwardBackward 9': 'under',
+        'save 3': 'before',
+        'sample 12': 'before', // of practice
+        'sample 70': 'under', // of the evaluation
+      };
+      const counts: Record<string, number> = {};
+      const kill = async (call: keyof Engine) => {
+        counts[call] = (counts[call] ?? 0) + 1;
+        const how = deaths[`${call} ${counts[call]}`];
+        if (how === undefined) return;
+        const { restarts } = engine;
+        process.kill(engine.pid!, 'SIGKILL');
+        if (how === 'before')
+          await until(
+            () => engine.restarts,
+            (now) => now > restarts,
+          );
+      };
+      try {
+        const { turn } = await turnOnce(home.store, home.home, watched(engine.engine, kill));
+        expect(engine.restarts).toBe(5);
+        expect(await outcomeOf(home.store, home.home, turn!)).toEqual(whole);
+      } finally {
+        await engine.close();
+      }
+    },
+  );
 
   it('leaves no files behind that nobody names', async () => {
     for (const home of readdirSync(folder)) {

@@ -10,15 +10,16 @@ import { z } from 'zod';
 import { parseConfig } from '../src/config.ts';
 import { readCheckpoint, writeCheckpoint } from '../src/engine/checkpoint.ts';
 import { openJudge } from '../src/score/ask-open.ts';
-import { openJudgeServer } from '../src/score/ask-server.ts';
+import { JudgeAway, type JudgeServerOptions, openJudgeServer } from '../src/score/ask-server.ts';
 import type { Store } from '../src/store/postgres.ts';
 import { withStore } from '../src/store/test-store.ts';
-import { startVllm, type Vllm, vllmMissing } from './vllm-server.ts';
+import { leftOut, pythonMissing } from './python.ts';
+import { startVllm, type Vllm } from './vllm-server.ts';
 
 // The first run installs several GB, and a start takes a minute and more.
 vi.setConfig({ testTimeout: 3_600_000, hookTimeout: 3_600_000 });
 
-describe.skipIf(vllmMissing !== null)(`vLLM as a judge${vllmMissing ? ` (left out: ${vllmMissing})` : ''}`, () => {
+describe.skipIf(pythonMissing !== null)(`vLLM as a judge${leftOut}`, () => {
   const root = mkdtempSync(join(tmpdir(), 'pawl-vllm-judge-'));
   let vllm: Vllm;
   let store: Store;
@@ -28,7 +29,9 @@ describe.skipIf(vllmMissing !== null)(`vLLM as a judge${vllmMissing ? ` (left ou
     const { config, weights, files } = await readCheckpoint('examples/support-desk/model');
     // A prompt of ours is longer than what it was trained on; positions are computed, so it reads on.
     await writeCheckpoint(model, { config: { ...config, max_position_embeddings: 8192 }, weights, files });
-    vllm = await startVllm({ model, name: 'judge', folder: join(root, 'server'), context: 8192 });
+    // Between two tokens of JSON any number of spaces fits a schema, and a small model may write them until it is cut off.
+    const flags = ['--structured-outputs-config', '{"backend":"xgrammar","disable_any_whitespace":true}'];
+    vllm = await startVllm({ model, name: 'judge', folder: join(root, 'server'), context: 8192, flags });
     store = await withStore();
   });
   afterAll(async () => {
@@ -37,13 +40,9 @@ describe.skipIf(vllmMissing !== null)(`vLLM as a judge${vllmMissing ? ` (left ou
   });
 
   const answer = z.strictObject({ so: z.boolean(), level: z.enum(['low', 'high']), score: z.number().min(0).max(1) });
-  const server = (options: { timeoutSeconds?: number; attempts?: number } = {}) =>
+  const server = (options: Partial<JudgeServerOptions> = {}) =>
     openJudgeServer({
-      baseUrl: vllm.url,
-      model: 'judge',
-      timeoutSeconds: 120,
-      attempts: 2,
-      maxTokens: 200,
+      ...{ baseUrl: vllm.url, model: 'judge', timeoutSeconds: 120, attempts: 2, maxTokens: 200 },
       ...options,
     });
   const signal = new AbortController().signal;
@@ -58,7 +57,7 @@ describe.skipIf(vllmMissing !== null)(`vLLM as a judge${vllmMissing ? ` (left ou
     }
   });
 
-  test('a verdict of our own prompt comes back in its shape; what the model cannot do is bring back the word', async () => {
+  test('a verdict of our own prompt comes back in its shape; a model that cannot read does not bring back the word', async () => {
     const settings = {
       upstreams: { vllm: { baseUrl: vllm.url } },
       judge: { upstream: 'vllm', model: 'judge', timeoutSeconds: 300, maxTokens: 200 },
@@ -70,9 +69,30 @@ describe.skipIf(vllmMissing !== null)(`vLLM as a judge${vllmMissing ? ` (left ou
       const { score } = await call({ task: 'Is it so?', material, answer });
       return { value: score, reason: '' };
     });
-    await expect(asked).rejects.toThrow('did not give back the control word');
-    expect(judge.counts()).toMatchObject({ calls: 3, asked: 1 });
+    // The word is free text, in which this model may also ramble until it is cut off.
+    await expect(asked).rejects.toThrow(/did not give back the control word|was cut off/);
+    expect(judge.counts()).toMatchObject({ asked: 1, calls: expect.any(Number) });
     expect(judge.counts().promptTokens).toBeGreaterThan(300);
+  });
+
+  test('what it refuses is told apart: this conversation, this model, or a field that it need not know', async () => {
+    const how = { schema, temperature: 0, signal };
+    const long = [{ role: 'user' as const, content: 'word '.repeat(9000) }];
+    const tooLong = await server()
+      .chat(long, how)
+      .catch((error: unknown) => error);
+    expect(tooLong).not.toBeInstanceOf(JudgeAway);
+    expect(tooLong).toMatchObject({ message: expect.stringMatching(/answered 400: .*maximum context length is 8192/) });
+    const nobody = await server({ model: 'nobody' })
+      .chat(messages, how)
+      .catch((error: unknown) => error);
+    expect(nobody).toBeInstanceOf(JudgeAway);
+    expect(nobody).toMatchObject({ lasting: true, message: expect.stringMatching(/`nobody` does not exist/) });
+    // It cannot make a grammar of this; then the shape is only asked for in words.
+    const lenient = server();
+    const { text } = await lenient.chat(messages, { ...how, schema: { type: 'nonsense' } });
+    expect(text).not.toBe('');
+    await expect(server().embed('judge', ['x'], signal)).rejects.toThrow(/answered 404/);
   });
 
   test('is given up after its time, and asked again after a restart', async () => {

@@ -7,11 +7,11 @@ import { closeSync, openSync, readdirSync, readFileSync, statSync, writeSync } f
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startLoad } from './load.ts';
-import { holdDatabase, type PawlProcess, startPawl, until } from './pawl.ts';
+import { holdDatabase, isThorough, type PawlProcess, startPawl, until } from './pawl.ts';
 import { startUpstream, type TestUpstream } from './upstream.ts';
 
 /** Twenty in `npm test`, fifty in `npm run test:all` (vitest.config.ts). */
-const kills = Number(process.env.KILLS);
+const kills = isThorough ? 50 : 5;
 let upstream: TestUpstream;
 let pawl: PawlProcess;
 beforeAll(async () => {

@@ -14,7 +14,7 @@ import { entry } from '../src/store/fixtures.ts';
 import { listLoopTurns } from '../src/store/loop-turns.ts';
 import type { Store } from '../src/store/postgres.ts';
 import { writeEntries } from '../src/store/record.ts';
-import { type PawlProcess, startPawl, until } from './pawl.ts';
+import { isThorough, type PawlProcess, startPawl, until } from './pawl.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-loop-traffic-'));
 const home = join(folder, 'home');
@@ -122,7 +122,7 @@ it('goes from conversations to a model that serves, by SFT on the good ones', as
   ]);
 });
 
-it('adds DPO where users told enough answers to the same question apart', async () => {
+it.runIf(isThorough)('adds DPO where users told enough answers to the same question apart', async () => {
   for (let i = 0; i < 110; i++)
     for (const [side, said] of [
       ['good', 'aaa'],

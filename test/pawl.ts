@@ -9,6 +9,9 @@ import type { Role } from '../src/roles/ground.ts';
 import { processStart } from '../src/store/lock.ts';
 import { openStore, type Store } from '../src/store/postgres.ts';
 
+/** `npm run test:all`: the many cases of what `npm test` shows with a few. */
+export const isThorough = process.env.TEST_ALL === '1';
+
 export type PawlProcess = {
   readonly home: string;
   readonly url: string;

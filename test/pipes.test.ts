@@ -9,6 +9,7 @@ import { commands } from '../src/commands.ts';
 import { entry, noon } from '../src/store/fixtures.ts';
 import { openStore } from '../src/store/postgres.ts';
 import { writeEntries } from '../src/store/record.ts';
+import { isThorough } from './pawl.ts';
 
 let home: string;
 beforeAll(async () => {
@@ -55,13 +56,16 @@ const withJson: string[][] = [
   ['audit', '--json'],
   ['doctor', '--json'],
 ];
-test.each(withJson)('`pawl %s %s … | head` ends without a word', async (...args) => {
-  for (const lines of [0, 1]) {
-    const { said } = await pawl(args, { lines });
-    expect(said).not.toMatch(/EPIPE|at .*\.ts:\d+|Error/);
-  }
-  expect(existsSync(join(home, 'postgres', 'data', 'postmaster.pid'))).toBe(false);
-});
+test.each(isThorough ? withJson : withJson.slice(0, 2))(
+  '`pawl %s %s … | head` ends without a word',
+  async (...args) => {
+    for (const lines of [0, 1]) {
+      const { said } = await pawl(args, { lines });
+      expect(said).not.toMatch(/EPIPE|at .*\.ts:\d+|Error/);
+    }
+    expect(existsSync(join(home, 'postgres', 'data', 'postmaster.pid'))).toBe(false);
+  },
+);
 
 test('every command is there to be piped', () => {
   expect(withJson.every(([name]) => name! in commands)).toBe(true);

@@ -26,7 +26,7 @@ import { freePort } from './chaos/stage.ts';
 import { type PawlProcess, startPawl, until } from './pawl.ts';
 import { startUpstream } from './upstream.ts';
 
-const kills = Number(process.env.KILLS ?? 50);
+const kills = 50;
 const rate = Number(process.env.RATE ?? 30);
 const seed = Number(process.env.SEED ?? 11);
 const agent = 'chaos';

@@ -9,8 +9,7 @@ import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** null: it is not on this machine. */
-export const s3Program = ((): string | null => {
+const program = ((): string | null => {
   const folders = [...(process.env.PATH ?? '').split(delimiter), join(homedir(), 'go', 'bin')];
   for (const folder of folders) {
     const path = join(folder, 'versitygw');
@@ -21,6 +20,10 @@ export const s3Program = ((): string | null => {
   }
   return null;
 })();
+
+/** Why it cannot run here; null: it can. */
+export const s3Missing =
+  program === null ? 'there is no versitygw: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0' : null;
 
 export type S3Server = {
   readonly endpoint: string;
@@ -37,7 +40,7 @@ export async function startS3(folder: string): Promise<S3Server> {
   mkdirSync(join(folder, 'sidecar'), { recursive: true });
   const address = `127.0.0.1:${await freePort()}`;
   const child = spawn(
-    s3Program!,
+    program!,
     [
       '--access',
       access,

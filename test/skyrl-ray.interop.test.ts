@@ -20,12 +20,13 @@ import { play } from '../src/simulate/episode.ts';
 import { openStore, type Store } from '../src/store/postgres.ts';
 import { measureSuccess } from '../src/train/episodes.ts';
 import { until } from './pawl.ts';
-import { onRay, type SkyRL, skyrlMissing, startSkyRL } from './skyrl-server.ts';
+import { leftOut, pythonMissing } from './python.ts';
+import { onRay, type SkyRL, startSkyRL } from './skyrl-server.ts';
 
 // The first run installs 7 GB, Ray takes two minutes to start, and every new shape is compiled.
 vi.setConfig({ testTimeout: 3_600_000, hookTimeout: 3_600_000 });
 
-describe.skipIf(skyrlMissing !== null)(`SkyRL on Ray${skyrlMissing ? ` (left out: ${skyrlMissing})` : ''}`, () => {
+describe.skipIf(pythonMissing !== null)(`SkyRL on Ray${leftOut}`, () => {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-ray-'));
   const home = join(folder, '.pawl');
   const model = join(folder, 'model');

@@ -1,30 +1,18 @@
 /**
  * SkyRL's Tinker server as a process, for tests that ask for the real thing: JAX on the processor, one process or workers on Ray, no account.
- * It is installed from PyPI into a virtual environment of its own, once: 7 GB and several minutes (`SKYRL_VENV` names another folder than
- * ~/.cache/pawl/skyrl-VERSION). Needs Python 3.12 (`SKYRL_PYTHON`, else python3.12): with 3.11 its pydantic models fail.
+ * It is installed from PyPI into a virtual environment of its own, once: 7 GB and several minutes (python.ts says where, and what it needs; with
+ * Python 3.11 its pydantic models fail).
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createWriteStream, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { venv } from './python.ts';
 
 const release = '0.4.0';
-const venv = process.env.SKYRL_VENV ?? join(homedir(), '.cache', 'pawl', `skyrl-${release}`);
-const python = process.env.SKYRL_PYTHON ?? 'python3.12';
-
-/** Why it cannot run here; null: it can. */
-export const skyrlMissing = ((): string | null => {
-  if (existsSync(join(venv, 'installed'))) return null;
-  try {
-    const version = execFileSync(python, ['--version'], { encoding: 'utf8' }).trim();
-    return version.startsWith('Python 3.12') ? null : `${python} is ${version}; SkyRL needs Python 3.12 (SKYRL_PYTHON)`;
-  } catch {
-    return `there is no ${python}; SkyRL needs Python 3.12 (SKYRL_PYTHON)`;
-  }
-})();
+const python = venv(`skyrl-${release}`);
 
 export type SkyRL = {
   readonly url: string;
@@ -36,19 +24,6 @@ export type SkyRL = {
   /** Again on the same database and checkpoints, as an operator would. */
   restart(): Promise<SkyRL>;
 };
-
-async function install(): Promise<void> {
-  const done = join(venv, 'installed');
-  if (existsSync(done)) return;
-  mkdirSync(venv, { recursive: true });
-  const run = async (command: string, ...args: string[]) => {
-    const [code] = (await once(spawn(command, args, { stdio: 'inherit' }), 'exit')) as [number | null];
-    if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${code}.`);
-  };
-  await run(python, '-m', 'venv', venv);
-  await run(join(venv, 'bin', 'pip'), 'install', '--quiet', `skyrl[tinker,jax,ray]==${release}`, 'uv');
-  writeFileSync(done, '');
-}
 
 /** A backend whose model is spread over this many workers that Ray starts. */
 export const onRay = (workers: number) => ({
@@ -63,13 +38,13 @@ export async function startSkyRL(
   options: { readonly model: string; readonly folder: string; readonly backend?: object },
   port?: number,
 ): Promise<SkyRL> {
-  await install();
+  await python.once('skyrl', (pip) => pip(`skyrl[tinker,jax,ray]==${release}`, 'uv'));
   const { model, folder, backend = { max_lora_adapters: 8, max_lora_rank: 16 } } = options;
   const at = port ?? (await freePort());
   mkdirSync(folder, { recursive: true });
   const log = join(folder, 'skyrl.log');
   const child = spawn(
-    'uv',
+    python.bin('uv'),
     [
       ...['run', '--active', '--no-project', '--offline', '-m', 'skyrl.tinker.api'],
       ...['--base-model', model, '--backend', 'jax', '--backend-config', JSON.stringify(backend)],
@@ -80,11 +55,8 @@ export async function startSkyRL(
       detached: true, // a group of its own: it starts its engine as a child
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
-        ...process.env,
-        VIRTUAL_ENV: venv,
-        PATH: `${join(venv, 'bin')}:${process.env.PATH}`,
+        ...python.env,
         JAX_PLATFORMS: 'cpu',
-        HF_HUB_OFFLINE: '1',
         RAY_ENABLE_UV_RUN_RUNTIME_ENV: '0',
         RAY_TMPDIR: folder,
         RAY_DISABLE_IMPORT_WARNING: '1',

@@ -12,12 +12,13 @@ import type { Datum } from '../src/engine/engine.ts';
 import { createOnnxEngine } from '../src/engine/onnx/engine.ts';
 import { dialects } from '../src/engine/tinker/dialects.ts';
 import { createTinkerEngine } from '../src/engine/tinker/engine.ts';
-import { type SkyRL, skyrlMissing, startSkyRL } from './skyrl-server.ts';
+import { leftOut, pythonMissing } from './python.ts';
+import { type SkyRL, startSkyRL } from './skyrl-server.ts';
 
 // The first run installs 5 GB, and every new shape is compiled.
 vi.setConfig({ testTimeout: 3_600_000, hookTimeout: 3_600_000 });
 
-describe.skipIf(skyrlMissing !== null)(`SkyRL's server${skyrlMissing ? ` (left out: ${skyrlMissing})` : ''}`, () => {
+describe.skipIf(pythonMissing !== null)(`SkyRL's server${leftOut}`, () => {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-skyrl-'));
   let scratch: string;
   let server: SkyRL;

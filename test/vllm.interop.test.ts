@@ -13,28 +13,24 @@ import { readCheckpoint, writeCheckpoint } from '../src/engine/checkpoint.ts';
 import type { Datum, Engine } from '../src/engine/engine.ts';
 import { createOnnxEngine } from '../src/engine/onnx/engine.ts';
 import { type PawlProcess, startPawl, until } from './pawl.ts';
-import { skyrlMissing, startSkyRL } from './skyrl-server.ts';
-import { startVllm, type Vllm, vllmMissing } from './vllm-server.ts';
+import { leftOut, pythonMissing } from './python.ts';
+import { startSkyRL } from './skyrl-server.ts';
+import { startVllm, type Vllm } from './vllm-server.ts';
 
 // The first run installs several GB, and a start takes a minute and more.
 vi.setConfig({ testTimeout: 3_600_000, hookTimeout: 3_600_000 });
 
 type Trainer = {
   readonly name: string;
-  readonly missing: string | null;
   /** Trains an adapter over `model` and writes it to `adapter`. */
   readonly train: (model: string, adapter: string, root: string) => Promise<void>;
 };
 const trainers: readonly Trainer[] = [
-  { name: 'the embedded engine', missing: null, train: trainHere },
-  { name: 'SkyRL', missing: skyrlMissing, train: trainAtSkyRL },
-].map((trainer) => ({ ...trainer, missing: vllmMissing ?? trainer.missing }));
+  { name: 'the embedded engine', train: trainHere },
+  { name: 'SkyRL', train: trainAtSkyRL },
+];
 
-describe.each(trainers)('vLLM with an adapter of $name', ({ name, missing, train }) => {
-  if (missing !== null) {
-    test.skip(`left out: ${missing}`, () => {});
-    return;
-  }
+describe.skipIf(pythonMissing !== null).each(trainers)(`vLLM with an adapter of $name${leftOut}`, ({ name, train }) => {
   const root = mkdtempSync(join(tmpdir(), 'pawl-vllm-'));
   const model = join(root, 'model');
   const adapter = join(root, 'adapter');

@@ -107,9 +107,14 @@ function List() {
     idOf,
     { topics: isFollowing ? ['trajectories'] : [] },
   );
-  const options = (['user', 'release', 'origin', 'since', 'until'] as const).map(
-    (name) => [`--${name}`, chosen[name]] as const,
-  );
+  const options = [
+    ...(['user', 'release', 'origin', 'consent', 'vote', 'text', 'since', 'until'] as const).map(
+      (name) => [`--${name}`, chosen[name]] as const,
+    ),
+    ['--task-type', chosen.taskType] as const,
+    ['--min-score', chosen.minScore] as const,
+    ['--max-score', chosen.maxScore] as const,
+  ];
   return (
     <Page
       title="Collect"
@@ -135,7 +140,14 @@ function List() {
         }
       />
       <Command
-        line={pawl('trajectories', 'list', ['--agent', agent], ...options, chosen.errors ? '--errors' : undefined)}
+        line={pawl(
+          'trajectories',
+          'list',
+          ['--agent', agent],
+          ...options,
+          chosen.errors ? '--errors' : undefined,
+          chosen.hashed ? '--hashed' : undefined,
+        )}
       />
     </Page>
   );

@@ -69,7 +69,7 @@ beforeAll(async () => {
       agents: [],
       upstreams: {},
       engine: { kind: 'embedded' },
-      retention: { days: null, datasets: null },
+      retention: { days: null, datasets: null, afterTraining: null },
       pii: piiSettings.parse({}),
     },
     secret,

@@ -7,17 +7,17 @@ import { createRoute } from '@hono/zod-openapi';
 import { bodyLimit } from 'hono/body-limit';
 import { HTTPException } from 'hono/http-exception';
 import type { Artifacts } from '../artifacts/artifacts.ts';
+import { makeKey } from '../client-keys.ts';
 import { healthOf } from '../collect/health.ts';
 import { readableId, typedUser } from '../collect/person.ts';
 import type { Config } from '../config.ts';
 import { ArtifactError, ConflictError, NotFoundError, RequestError, StoreError } from '../errors.ts';
-import { newKey } from '../gateway/new-key.ts';
 import { revokeEverywhere, unconfirmedBy } from '../gateway/revoke.ts';
 import type { Progress } from '../loop/runner.ts';
 import { sayConsent, wholeConsent } from '../privacy/consent.ts';
 import { readMarks } from '../store/changes.ts';
 import { listConsents } from '../store/consents.ts';
-import { createKey, listKeys } from '../store/keys.ts';
+import { listKeys } from '../store/keys.ts';
 import { readTrajectoryLineage } from '../store/lineage.ts';
 import type { Store } from '../store/postgres.ts';
 import { isSearch, searchTrajectories } from '../store/search-trajectories.ts';
@@ -32,11 +32,13 @@ import { entry, nameActor, withBearer } from './entry.ts';
 import { createLive, type Live } from './live.ts';
 import { accessRoutes } from './routes-access.ts';
 import { artifactRoutes } from './routes-artifacts.ts';
+import { auditRoutes } from './routes-audit.ts';
 import { curateRoutes } from './routes-curate.ts';
 import { deployRoutes } from './routes-deploy.ts';
 import { distributionRoutes } from './routes-distribution.ts';
 import { type EvaluateParts, evaluateRoutes } from './routes-evaluate.ts';
 import { exploreRoutes } from './routes-explore.ts';
+import { flagRoutes } from './routes-flags.ts';
 import { judgeRoutes } from './routes-judge.ts';
 import { isImport, labelRoutes } from './routes-labels.ts';
 import { liveRoutes } from './routes-live.ts';
@@ -128,7 +130,7 @@ const makeKeyRoute = createRoute({
   path: '/api/keys',
   summary: 'Make a client key; the answer is the only time its token is shown',
   security,
-  request: { body: { required: true, content: { 'application/json': { schema: newKey } } } },
+  request: { body: { required: true, content: { 'application/json': { schema: shape.madeKeyAsked } } } },
   responses: { 201: json(shape.madeKeySchema, 'The key and its token.'), ...refusals },
 });
 const revokeRoute = createRoute({
@@ -136,7 +138,7 @@ const revokeRoute = createRoute({
   path: '/api/keys/{id}',
   summary: 'Revoke a client key for good; doing it twice is fine',
   security,
-  request: { params: shape.keyIdParam },
+  request: { params: shape.keyIdParam, query: shape.byQuery },
   responses: {
     204: { description: 'The key no longer works: every gateway has confirmed it.' },
     202: json(shape.unconfirmedSchema, 'The key is revoked, but not every gateway has confirmed that it knows.'),
@@ -273,12 +275,13 @@ function routesOf(parts: ApiParts) {
     })
     .openapi(keysRoute, async (c) => c.json({ keys: (await listKeys(store)).map(wireKey) }, 200))
     .openapi(makeKeyRoute, async (c) => {
-      const { key, token } = await createKey(store, c.req.valid('json'));
+      const { by, ...asked } = c.req.valid('json');
+      const { key, token } = await makeKey(store, asked, by);
       return c.json({ key: wireKey(key), token }, 201);
     })
     .openapi(revokeRoute, async (c) => {
       const { id } = c.req.valid('param');
-      const behind = await revokeEverywhere(store, id, confirmMs);
+      const behind = await revokeEverywhere(store, id, c.req.valid('query').by, confirmMs);
       if (behind === null) return c.json(failure('not_found', `There is no key ${id}.`), 404);
       if (behind.length === 0) return c.body(null, 204);
       const gateways = behind.map(({ id: gateway, seenAt }) => ({ id: gateway, seenAt: seenAt.toISOString() }));
@@ -332,6 +335,8 @@ function routesOf(parts: ApiParts) {
     .route('/', evaluateRoutes(parts))
     .route('/', reviewRoutes(parts))
     .route('/', deployRoutes(parts))
+    .route('/', auditRoutes(parts))
+    .route('/', flagRoutes(parts))
     .route('/', loopRoutes(parts))
     .route('/', exploreRoutes(parts))
     .route('/', privacyRoutes(parts))

@@ -27,6 +27,7 @@ const needs: Readonly<Record<string, Need>> = {
   'GET /api/live': viewer,
   'GET /api/overview': viewer,
   'GET /api/audit': viewer,
+  'GET /api/audit/verify': viewer,
 
   'GET /api/trajectories': viewer,
   'GET /api/trajectories/{id}': viewer,
@@ -45,6 +46,7 @@ const needs: Readonly<Record<string, Need>> = {
   'POST /api/score/plans': viewer, // asks nobody, changes nothing
   'GET /api/score/distribution': viewer,
   'GET /api/score/what-if': viewer,
+  'GET /api/score/tools': viewer,
   'GET /api/judge': viewer,
   'GET /api/reward': viewer,
   'GET /api/reward/versions': viewer,
@@ -56,7 +58,7 @@ const needs: Readonly<Record<string, Need>> = {
   'GET /api/datasets/{id}/check': viewer,
   'GET /api/datasets/{id}/diff': viewer,
   'GET /api/datasets/{id}/export': operator, // leaves the house
-  'POST /api/datasets': operator,
+  'POST /api/datasets': { ...operator, ...named },
   'GET /api/shifts': viewer,
   'POST /api/shifts/release': { ...operator, ...named },
   'GET /api/pii': viewer,
@@ -71,7 +73,7 @@ const needs: Readonly<Record<string, Need>> = {
   'POST /api/runs/{id}/pause': operator,
   'POST /api/runs/{id}/stop': operator,
 
-  'POST /api/evaluations': operator,
+  'POST /api/evaluations': { ...operator, ...named },
   'GET /api/evaluations/{id}': viewer,
   'GET /api/reports': viewer,
   'GET /api/reports/{id}': viewer,
@@ -105,8 +107,8 @@ const needs: Readonly<Record<string, Need>> = {
   'POST /api/artifacts/prune': operator,
 
   'GET /api/keys': admin,
-  'POST /api/keys': admin,
-  'DELETE /api/keys/{id}': admin,
+  'POST /api/keys': { ...admin, ...named },
+  'DELETE /api/keys/{id}': { ...admin, query: 'by' },
   'GET /api/consent': viewer,
   'GET /api/consent/{user}': viewer,
   'PUT /api/consent/{user}': { ...admin, query: 'by' },

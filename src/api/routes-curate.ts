@@ -23,7 +23,7 @@ import { listDatasets, readDataset } from '../store/datasets.ts';
 import { listKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
 import { body, createRouter, json, problem, refusals, security } from './declare.ts';
-import { agentName, limit } from './schema.ts';
+import { agentName, by, limit } from './schema.ts';
 import { knownAgent, oneAtATime, windowOf, windowShape } from './window.ts';
 
 export type CurateParts = {
@@ -66,6 +66,7 @@ const makeRoute = createRoute({
         ...windowShape,
         seed: z.int().min(0).max(2_147_483_647).default(0).openapi({ description: 'Draws among equals.' }),
         dryRun: z.boolean().default(false).openapi({ description: 'Only says what would be chosen.' }),
+        by: by('Who makes it'),
       }),
     ),
   },
@@ -215,12 +216,12 @@ export const curateRoutes = ({ store, artifacts, config }: CurateParts) => {
   };
   return createRouter()
     .openapi(makeRoute, async (c) => {
-      const { agent: name, seed, dryRun, ...asked } = c.req.valid('json');
+      const { agent: name, seed, dryRun, by: who, ...asked } = c.req.valid('json');
       const now = new Date();
       const whose = knownAgent(config, name);
       const { name: agent, reward: spec, curate: settings } = whose;
       const window = { agent, spec, ...windowOf(asked, now), now };
-      const select = { ...window, settings, seed, refuseEmpty: true, pii: settledPii(whose.pii) };
+      const select = { ...window, settings, seed, refuseEmpty: true, pii: settledPii(whose.pii), by: who };
       try {
         const made = await once(agent, async () => {
           const services = { judge: openJudge(store, whose), rewardModels };

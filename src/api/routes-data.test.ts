@@ -116,7 +116,7 @@ describe('/api/runs', () => {
     await runs.create({
       ...{ id: 'one', agent: 'desk', recipe: 'sft', settings: {}, base: 'b', folder: 'f', seed: 1, steps: 3, step: 0 },
       ...{ status: 'paused', reason: 'Not begun.', budget: {}, spent, request: null, owner: null },
-      ...{ heartbeatAt: noon, createdAt: noon },
+      ...{ heartbeatAt: noon, createdAt: noon, internal: false },
     });
     await runs.saveStep('one', { step: 0, stage: 'sft', stageStep: 0, values: { loss: 2 } }, spent, noon);
     expect(await call('GET', '/api/runs')).toMatchObject({ body: { runs: [{ id: 'one', status: 'paused' }] } });

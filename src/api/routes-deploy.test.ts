@@ -129,7 +129,14 @@ describe('/api/releases', () => {
     const adapter = await writeTinyAdapter(join(folder, 'trained'), { value: 0.75 });
     const runs = postgresRunStore(store);
     const run = { agent: 'shop', recipe: 'sft', settings: {}, base: checkpoint, folder, seed: 1, steps: 1, step: 0 };
-    const none = { reason: null, budget: {}, spent: { seconds: 0, tokens: 0, money: 0 }, request: null, owner: null };
+    const none = {
+      reason: null,
+      budget: {},
+      spent: { seconds: 0, tokens: 0, money: 0 },
+      request: null,
+      owner: null,
+      internal: false,
+    };
     await runs.create({ ...run, ...none, id: 'run-1', status: 'running', heartbeatAt: 1, createdAt: 1 });
     const at = { run: 'run-1', step: 1, kind: 'step', stage: 0, state: null, validation: null } as const;
     await runs.saveCheckpoint({ ...at, folder: adapter });

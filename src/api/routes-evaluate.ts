@@ -1,5 +1,6 @@
 /** Evaluations: begin one, see how far it is, and read the reports of all. */
 import { createRoute, z } from '@hono/zod-openapi';
+import { isReference } from '../artifacts/artifact.ts';
 import { ConfigError } from '../errors.ts';
 import { compatibilitySchema } from '../evaluate/compatibility.ts';
 import type { Evaluations } from '../evaluate/evaluations.ts';
@@ -9,7 +10,7 @@ import { readCompatibility } from '../store/compatibility.ts';
 import type { Store } from '../store/postgres.ts';
 import { listReports, readReport } from '../store/reports.ts';
 import { createRouter, failure, json, problem, refusals, security } from './declare.ts';
-import { agentName, limit } from './schema.ts';
+import { agentName, by, limit } from './schema.ts';
 
 export type EvaluateParts = {
   readonly store: Store;
@@ -28,8 +29,24 @@ const askedSchema = z
     baseline: releaseName.optional().openapi({ description: 'Name of another; without it, what serves.' }),
     attempts: z.int().min(1).max(64).optional(),
     seed: z.int().min(0).max(2_147_483_647).optional(),
+    suite: z
+      .string()
+      .refine(isReference, 'the reference of an artifact: artifact: and 64 hexadecimal digits')
+      .optional()
+      .openapi({ description: 'Another suite: its artifact, as `pawl artifacts list` shows it.' }),
+    cases: z
+      .array(z.record(z.string(), z.unknown()))
+      .min(1)
+      .max(1000)
+      .optional()
+      .openapi({ description: 'Another suite: its cases themselves, as docs/evaluate.md has them.' }),
+    by: by('Who asks'),
   })
-  .openapi('NewEvaluation', { description: 'Played on the golden file of the agent.' });
+  .refine(({ suite, cases }) => suite === undefined || cases === undefined, {
+    path: ['cases'],
+    message: 'leave it away where suite is given: one of the two is played',
+  })
+  .openapi('NewEvaluation', { description: 'Played on the golden file of the agent, unless it brings its suite.' });
 
 const jobSchema = z
   .object({

@@ -188,12 +188,15 @@ const endHoldRoute = createRoute({
   responses: { 200: json(holdSchema, 'It is released.'), 404: problem('There is no such hold.'), ...refusals },
 });
 
-const settingsSchema = z.object({ days: z.int().nullable(), datasets: z.int().nullable() }).openapi({
-  description: 'Days that conversations and datasets are kept; null: for good.',
-});
+const settingsSchema = z
+  .object({ days: z.int().nullable(), datasets: z.int().nullable(), afterTraining: z.int().nullable().default(null) })
+  .openapi({
+    description:
+      'Days that conversations and datasets are kept, and how long after they were first trained on; null: for good.',
+  });
 const resultSchema = z
   .object({
-    before: z.object({ day: z.string().nullable(), datasets: moment.nullable() }),
+    before: z.object({ day: z.string().nullable(), datasets: moment.nullable(), trained: moment.nullable() }),
     days: z.array(z.string()),
     conversations: count,
     turns: count,
@@ -219,7 +222,12 @@ const wireResult = ({ before, days, datasets, ...rest }: NonNullable<RetentionRu
   ...rest,
   days: [...days],
   datasets: [...datasets],
-  before: { day: before.day, datasets: before.datasets === null ? null : time(before.datasets) },
+  before: {
+    day: before.day,
+    datasets: before.datasets === null ? null : time(before.datasets),
+    // Runs of before there was such a limit do not say.
+    trained: before.trained == null ? null : time(before.trained),
+  },
 });
 const wireRun = ({ at, finishedAt, result, ...rest }: RetentionRun): z.output<typeof runSchema> => ({
   ...rest,

@@ -9,6 +9,7 @@ import { explain } from '../score/explain.ts';
 import { lendEngine, openRewardModels } from '../score/reward-models.ts';
 import { planScoring, scoreWindow } from '../score/run.ts';
 import { score } from '../score/score.ts';
+import { adoptionIn } from '../score/tool-adoption.ts';
 import type { Store } from '../store/postgres.ts';
 import { listScores } from '../store/scores.ts';
 import { readTrajectory } from '../store/trajectories.ts';
@@ -108,6 +109,35 @@ const planRoute = createRoute({
   },
 });
 
+const usedSchema = z.object({ offered: count, used: count });
+const toolsRoute = createRoute({
+  method: 'get',
+  path: '/api/score/tools',
+  summary:
+    'In how many conversations that were offered tools one was used, by kind of task, and in as long a time before',
+  security,
+  request: { query: z.strictObject({ ...windowShape, origin: z.enum(origins).optional() }) },
+  responses: {
+    200: json(
+      z.object({
+        agent: z.string(),
+        taskTypes: z.array(
+          usedSchema
+            .extend({
+              taskType: z.string(),
+              before: usedSchema.nullable().openapi({ description: 'null: there was no such conversation.' }),
+              tools: z.array(z.object({ name: z.string(), conversations: count })),
+            })
+            .openapi('ToolAdoption'),
+        ),
+      }),
+      'Those with most conversations first.',
+    ),
+    404: problem('There is no such agent in the settings.'),
+    ...refusals,
+  },
+});
+
 const readRoute = createRoute({
   method: 'get',
   path: '/api/trajectories/{id}/scores',
@@ -159,6 +189,13 @@ export const scoreRoutes = ({ store, artifacts, config, secret }: ScoreParts) =>
       const window = { agent, spec, ...windowOf(asked, now), origin: origin ?? curate.on, now, services };
       const plan = await once(agent, () => planScoring(store, { ...window, signal: c.req.raw.signal }));
       return c.json({ agent, spec: spec.version, ...plan }, 200);
+    })
+    .openapi(toolsRoute, async (c) => {
+      const { agent: name, origin, ...asked } = c.req.valid('query');
+      const { name: agent, curate } = knownAgent(config, name);
+      const window = { agent, ...windowOf(asked, new Date()), origin: origin ?? curate.on };
+      const found = await adoptionIn(store, window);
+      return c.json({ agent, taskTypes: found.map((one) => ({ ...one, tools: [...one.tools] })) }, 200);
     })
     .openapi(readRoute, async (c) => {
       const { id } = c.req.valid('param');

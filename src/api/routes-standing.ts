@@ -1,14 +1,13 @@
-/** `GET /api/privacy`: how privacy stands. `GET /api/audit`: who did what. `GET /api/settings`: what is set, without a secret. */
+/** `GET /api/privacy`: how privacy stands. `GET /api/settings`: what is set, without a secret. */
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Config } from '../config.ts';
 import { dueAt } from '../privacy/erasure.ts';
-import { readAudit } from '../store/audit.ts';
 import { listErasures } from '../store/erasures.ts';
 import type { Store } from '../store/postgres.ts';
 import { countPrivacy } from '../store/privacy-counts.ts';
 import { version } from '../version.ts';
 import { createRouter, json, problem, refusals, security } from './declare.ts';
-import { agentName, limit, moment, text, time } from './schema.ts';
+import { agentName, time } from './schema.ts';
 import { shownSettings } from './shown-settings.ts';
 import { knownAgent } from './window.ts';
 
@@ -37,46 +36,6 @@ const privacyRoute = createRoute({
       'How it stands.',
     ),
     404: problem('There is no such agent in the settings.'),
-    ...refusals,
-  },
-});
-
-const auditRoute = createRoute({
-  method: 'get',
-  path: '/api/audit',
-  summary: 'Who did what, newest first',
-  security,
-  request: {
-    query: z.strictObject({
-      agent: text(63).optional(),
-      actor: text(200).optional(),
-      event: text(100).optional().openapi({ description: 'One, or all that begin so, with a hyphen at its end.' }),
-      subject: text(256).optional(),
-      since: moment.optional(),
-      until: moment.optional(),
-      limit: limit(50),
-      cursor: z.coerce
-        .number()
-        .pipe(z.int().min(1))
-        .optional()
-        .openapi({ type: 'integer', description: '`next` of the page before.' }),
-    }),
-  },
-  responses: {
-    200: json(
-      z
-        .object({
-          rows: z.array(
-            z.object({
-              ...{ n: z.int(), at: time, agent: z.string(), actor: z.string(), event: z.string(), subject: z.string() },
-              ...{ details: z.string().openapi({ description: 'JSON, as it was sealed.' }), hash: z.string() },
-            }),
-          ),
-          next: z.int().nullable(),
-        })
-        .openapi('AuditPage'),
-      'A page of the log.',
-    ),
     ...refusals,
   },
 });
@@ -121,22 +80,6 @@ export const standingRoutes = ({ store, config }: StandingParts) =>
             overdue: due.filter((at) => at < now.getTime()).length,
             next: due.length === 0 ? null : new Date(Math.min(...due)).toISOString(),
           },
-        },
-        200,
-      );
-    })
-    .openapi(auditRoute, async (c) => {
-      const { cursor, limit: most, ...filter } = c.req.valid('query');
-      const rows = await readAudit(store, {
-        ...filter,
-        limit: most + 1,
-        ...(cursor === undefined ? {} : { before: cursor }),
-      });
-      const page = rows.slice(0, most);
-      return c.json(
-        {
-          rows: page.map(({ previous: _, at, ...row }) => ({ ...row, at: new Date(at).toISOString() })),
-          next: rows.length > most ? page.at(-1)!.n : null,
         },
         200,
       );

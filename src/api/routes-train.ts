@@ -11,9 +11,9 @@ import { pairSources } from '../curate/pair.ts';
 import { conditionNames } from '../curate/prerequisites.ts';
 import { ConfigError, ConflictError, EngineError, NotFoundError, RequestError } from '../errors.ts';
 import type { Store } from '../store/postgres.ts';
-import { postgresRunStore } from '../store/runs.ts';
 import { adviseStored } from '../train/advise-stored.ts';
 import { askRun } from '../train/ask.ts';
+import { auditedRuns } from '../train/audited-runs.ts';
 import { needDataset } from '../train/begin.ts';
 import { modelFolder } from '../train/checkpoints.ts';
 import { metricNames } from '../train/metrics.ts';
@@ -53,6 +53,7 @@ const runSchema = z
     request: z.enum(['pause', 'stop']).nullable(),
     heartbeatAt: time,
     createdAt: time,
+    internal: z.boolean().openapi({ description: 'It learned from what is confidential: its model stays inside.' }),
   })
   .openapi('Run');
 const stepSchema = z
@@ -240,7 +241,7 @@ async function asked<T>(work: () => Promise<T>): Promise<T> {
 }
 
 export const trainRoutes = ({ store, artifacts, config, trainings }: TrainParts) => {
-  const runs = postgresRunStore(store);
+  const runs = auditedRuns(store, 'api');
   const trains = () => {
     if (trainings !== undefined) return trainings;
     throw new ConflictError(

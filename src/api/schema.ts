@@ -6,6 +6,7 @@ import { z } from '@hono/zod-openapi';
 import { signalKinds } from '../collect/signal.ts';
 import { consents, origins } from '../collect/trajectory.ts';
 import { endpoints, statuses } from '../collect/turn.ts';
+import { newKey } from '../gateway/new-key.ts';
 import { consentPurposes } from '../privacy/consent.ts';
 import { scopes } from '../store/keys.ts';
 import { purposes } from '../store/purposes.ts';
@@ -27,6 +28,12 @@ export const text = (max: number) =>
     .min(1)
     .max(max)
     .refine((typed) => !typed.includes('\0'), 'must not hold the character NUL');
+
+/** Who does something; nobody need give a name. */
+export const by = (who: string) =>
+  text(200)
+    .default('api')
+    .openapi({ description: `${who}; it stands in the audit log.` });
 
 export const agentName = text(63).openapi({ example: 'support-desk' });
 export const userId = text(4096).openapi({ example: 'u-17', description: personal });
@@ -266,6 +273,8 @@ export const unconfirmedSchema = z
 export const keysSchema = z.object({ keys: z.array(keySchema) }).openapi('Keys');
 export const keyIdParam = z.object({ id: z.uuid().openapi({ param: { name: 'id', in: 'path' } }) });
 export const noQuery = z.strictObject({});
+export const byQuery = z.strictObject({ by: by('Who does it') });
+export const madeKeyAsked = newKey.extend({ by: by('Who makes it') });
 
 export const madeKeySchema = z
   .object({ key: keySchema, token: z.string().openapi({ description: 'Shown this once; only its hash is stored.' }) })
@@ -296,7 +305,7 @@ export const userParam = z.object({ user: userId.openapi({ param: { name: 'user'
 export const consentQuery = z.strictObject({ agent: agentName, hashed: hashed.optional() });
 export const sayConsentQuery = consentQuery.extend({
   purpose: z.enum(consentPurposes).default('learn').openapi({ description: 'To what.' }),
-  by: text(200).default('api').openapi({ description: 'Who says so; it stands in the audit log.' }),
+  by: by('Who says so'),
 });
 export const consentListQuery = z.strictObject({ agent: agentName, limit: limit(100), cursor: cursor.optional() });
 export const consentPageSchema = z

@@ -1,28 +1,32 @@
 /** `pawl trajectories list` and `show`: what was recorded, read at a terminal. Reads only; `import` is import-command.ts. */
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { type CommonOptions, type Opened, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { NotFoundError } from '../errors.ts';
 import { cancelledAmong } from '../store/cancelled.ts';
+import type { Store } from '../store/postgres.ts';
+import { isSearch, type Search, searchTrajectories, votes } from '../store/search-trajectories.ts';
 import { readSiblings } from '../store/siblings.ts';
-import { listTrajectories, readTrajectory } from '../store/trajectories.ts';
+import { listTrajectories, readTrajectory, type TrajectoryFilter, type TrajectoryPage } from '../store/trajectories.ts';
 import { type Column, table } from '../terminal.ts';
 import { importCommand } from './import-command.ts';
 import { readableId, typedUser } from './person.ts';
 import { timelineOf } from './timeline.ts';
 import { clock, duration, timelineLines } from './timeline-print.ts';
-import { type Origin, origins, type Trajectory } from './trajectory.ts';
+import { type Consent, consents, type Origin, origins, type Trajectory } from './trajectory.ts';
 
-type ListOptions = CommonOptions & {
-  readonly agent?: string;
-  readonly user?: string;
-  readonly hashed?: boolean;
-  readonly origin?: Origin;
-  readonly release?: string;
-  readonly errors?: boolean;
-  readonly since?: Date;
-  readonly until?: Date;
-  readonly limit: number;
-};
+type ListOptions = CommonOptions &
+  Search & {
+    readonly consent?: Consent;
+    readonly agent?: string;
+    readonly user?: string;
+    readonly hashed?: boolean;
+    readonly origin?: Origin;
+    readonly release?: string;
+    readonly errors?: boolean;
+    readonly since?: Date;
+    readonly until?: Date;
+    readonly limit: number;
+  };
 
 const columns: readonly Column[] = [
   { title: 'TIME' },
@@ -58,6 +62,35 @@ const rowOf = (t: Trajectory, cancelled: boolean, narrow: boolean): string[] => 
   t.consent,
 ];
 
+const share = (text: string): number => {
+  const value = Number(text);
+  if (text.trim() !== '' && value >= 0 && value <= 1) return value;
+  throw new InvalidArgumentError('Give a number from 0 to 1.');
+};
+
+/** A page of a search may be short where few fit; so many are asked for before it says that there may be more. */
+const mostPages = 50;
+
+async function findTrajectories(
+  store: Store,
+  asked: TrajectoryFilter & Search & { readonly limit: number },
+): Promise<TrajectoryPage> {
+  if (!isSearch(asked)) return listTrajectories(store, asked);
+  const found: Trajectory[] = [];
+  let cursor: string | null = null;
+  for (let pages = 0; pages < mostPages; pages++) {
+    const page: TrajectoryPage = await searchTrajectories(store, {
+      ...asked,
+      limit: asked.limit - found.length,
+      cursor,
+    });
+    found.push(...page.trajectories);
+    cursor = page.cursor;
+    if (cursor === null || found.length >= asked.limit) break;
+  }
+  return { trajectories: found, cursor };
+}
+
 const list = withConfigOption(new Command('list'))
   .description('List conversations, newest first.')
   .option('--agent <name>', 'only this agent’s')
@@ -66,6 +99,12 @@ const list = withConfigOption(new Command('list'))
   .addOption(new Option('--origin <origin>', 'only of this origin').choices(origins))
   .option('--release <name>', 'only those that this release answered last')
   .option('--errors', 'only those with a failed turn')
+  .addOption(new Option('--consent <said>', 'only where the user said so').choices(consents))
+  .addOption(new Option('--vote <vote>', 'only those voted up, down, or by nobody').choices(votes))
+  .option('--task-type <type>', 'only of this task type')
+  .option('--min-score <n>', 'only where the newest score is this or above, 0 to 1', share)
+  .option('--max-score <n>', 'only where it is this or below', share)
+  .option('--text <words>', 'only where this stands in what was asked or answered')
   .option('--since <time>', 'started after: 2h, 3d, or 2026-01-31', (text: string) => parseMoment(text))
   .option('--until <time>', 'started before', (text: string) => parseMoment(text))
   .option('--limit <n>', 'how many, at most 200', wholeNumber(1, 200), 20)
@@ -76,10 +115,14 @@ const list = withConfigOption(new Command('list'))
   )
   .action((options: ListOptions) =>
     withHome(options, 'existing', async ({ store, terminal, secret }) => {
-      const { agent, origin, release, since, until, limit, json } = options;
+      const { agent, origin, release, since, until, limit, json, consent } = options;
+      const { vote, taskType, minScore, maxScore, text } = options;
       const user = options.user === undefined ? undefined : typedUser(options.user, secret, options.hashed);
       const status = options.errors ? 'error' : undefined;
-      const page = await listTrajectories(store, { agent, user, origin, release, status, since, until, limit });
+      const page = await findTrajectories(store, {
+        ...{ agent, user, origin, release, status, since, until, limit, consent },
+        ...{ vote, taskType, minScore, maxScore, text },
+      });
       const cancelled = await cancelledAmong(store, page.trajectories);
       if (json) {
         for (const trajectory of page.trajectories)

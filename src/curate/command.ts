@@ -3,7 +3,7 @@
 import { Command, Option } from 'commander';
 import { settledPii } from '../collect/redact/settings.ts';
 import { clock } from '../collect/timeline-print.ts';
-import { type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { byOption, type CommonOptions, parseMoment, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
 import { NotFoundError } from '../errors.ts';
 import { openJudge } from '../score/ask-open.ts';
@@ -90,6 +90,7 @@ type RunOptions = CommonOptions & {
   readonly until?: Date;
   readonly seed: number;
   readonly dryRun?: boolean;
+  readonly by: string;
 };
 
 const run = withConfigOption(new Command('run'))
@@ -99,6 +100,7 @@ const run = withConfigOption(new Command('run'))
   .option('--until <time>', 'started before (default: now)', (text: string) => parseMoment(text))
   .option('--seed <n>', 'draws among equals', wholeNumber(0, 2 ** 31 - 1), 0)
   .option('--dry-run', 'only show what would be chosen')
+  .option(...byOption())
   .option('--json', 'the dataset as one JSON object')
   .addHelpText('after', '\nExample:\n  pawl curate run --since 7d')
   .action((options: RunOptions) =>
@@ -119,7 +121,7 @@ const run = withConfigOption(new Command('run'))
         onProgress: ({ trajectories }) => progress(() => `Scoring: ${trajectories} conversations so far …`),
       });
       const select = {
-        ...{ ...window, settings, seed, refuseEmpty: true, pii: settledPii(whose.pii) },
+        ...{ ...window, settings, seed, refuseEmpty: true, pii: settledPii(whose.pii), by: options.by },
         onProgress: (looked: number) => progress(() => `Choosing: ${looked} conversations looked at so far …`),
       };
       const dataset = options.dryRun
@@ -186,7 +188,7 @@ const release = withConfigOption(new Command('release'))
   .argument('<key>', 'id of the client key, as `pawl curate check` names it')
   .argument('<type>', 'task type')
   .option('--agent <name>', 'whose (default: the first of the settings)')
-  .option('--by <name>', 'who looked at it; stands in the audit log', 'command line')
+  .option(...byOption())
   .option('--reason <text>', 'why; stands in the audit log')
   .option('--json', 'as one JSON object')
   .addHelpText(

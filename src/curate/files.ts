@@ -46,12 +46,16 @@ export async function openDraft(home: string): Promise<Draft> {
   let bufferedBytes = 0;
   let written = 0;
   let closed = false;
-  const flush = async () => {
-    if (bufferedBytes === 0) return;
-    await writeAll(file, Buffer.concat(buffered), written);
+  let writing: Promise<void> = Promise.resolve();
+  /** What was added so far is written when this ends, whoever else waits for the same. */
+  const flush = (): Promise<void> => {
+    if (bufferedBytes === 0) return writing;
+    const [bytes, at] = [Buffer.concat(buffered), written];
     written += bufferedBytes;
     buffered = [];
     bufferedBytes = 0;
+    writing = writing.then(() => writeAll(file, bytes, at));
+    return writing;
   };
   const close = async () => {
     if (!closed) await file.close();

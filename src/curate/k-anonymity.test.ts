@@ -58,3 +58,25 @@ test('the question is the first thing the user says', () => {
   ).toBe('first');
   expect(questionOf([{ role: 'system', content: 'x' }])).toBe('');
 });
+
+test('words that only ask are no part of a question, whatever their endings', () => {
+  const asked = [
+    'Where is my order?',
+    'My order, please, where is it?',
+    'Does this order have these?',
+    'Those orders, there?',
+  ];
+  for (const question of asked) expect([question, patternOf(question)]).toEqual([question, patternOf('order')]);
+  const crowd = createCrowd(5);
+  const ways = [
+    'Where is it, my order?',
+    'When will my order arrive?',
+    'Where is the order I made?',
+    'Where did my order go?',
+  ];
+  for (const [i, question] of [...ways, 'My order, where is it?'].entries())
+    crowd.add(patternOf(question), [`user ${i}`]);
+  expect(crowd.size(patternOf('Where is my order?'))).toBe(5);
+  // Two that share only one of their three words are two questions.
+  expect(crowd.size(patternOf('When will my order arrive?'))).toBeLessThan(5);
+});

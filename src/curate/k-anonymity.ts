@@ -38,7 +38,10 @@ export function patternOf(question: string): Pattern {
     const inside = !begins;
     begins = /^[.!?:\n]$/.test(word);
     if (begins || isEntity(word, inside)) continue;
-    const stem = stemOf(word.toLowerCase().replace(/['’].*$/, ''));
+    const plain = word.toLowerCase().replace(/['’].*$/, '');
+    // Before its ending goes: `where` would be `wher`, and `does` `doe`.
+    if (stop.has(plain)) continue;
+    const stem = stemOf(plain);
     if (stem !== '' && !stop.has(stem)) kept.add(hashWord(stem));
   }
   return Uint32Array.from(kept).sort();

@@ -5,6 +5,7 @@
  * again it gives the same dataset; killed anywhere it leaves nothing anybody reads.
  */
 import type { Artifacts } from '../artifacts/artifacts.ts';
+import { audit } from '../audit.ts';
 import type { PiiSettings } from '../collect/redact/settings.ts';
 import { type Origin, origins } from '../collect/trajectory.ts';
 import type { Score } from '../score/score.ts';
@@ -14,6 +15,7 @@ import { raiseHoldout, readHoldout } from '../store/holdouts.ts';
 import type { Store } from '../store/postgres.ts';
 import { readReferences } from '../store/references.ts';
 import { readScoresOf } from '../store/scores.ts';
+import { refreshStatistics } from '../store/statistics.ts';
 import { readWalls } from '../store/walls.ts';
 import { batchesOf, type Placed, placedKey, readSizes, readTurnsOf, windowPages } from '../store/window.ts';
 import { anonymiseRow, openAnonymiser } from './anonymise.ts';
@@ -51,6 +53,8 @@ export type CurateWindow = {
   readonly pii?: PiiSettings;
   readonly seed?: number;
   readonly now: Date;
+  /** Who makes it; stands in the audit log. */
+  readonly by?: string; // pawl
   /** Throws NothingKept instead of making a dataset without rows. */
   readonly refuseEmpty?: boolean;
   /** Told how many conversations were looked at. */
@@ -66,9 +70,10 @@ export const curateWindow = (store: Store, artifacts: Artifacts, options: Curate
   select(store, artifacts.home, { ...options, keep: true }, async (selected, lineage, draft) => {
     // Where the same selection was made before and its file has been lost since, here it is again, byte for byte.
     const artifact = await keepDraft(artifacts, selected, draft);
-    const saved = await saveDataset(store, { ...selected, artifact }, lineage, datasetId, (db, id) =>
-      refuseErased(db, id, options.now),
-    ).catch(async (error: unknown) => {
+    const saved = await saveDataset(store, { ...selected, artifact }, lineage, datasetId, async (db, id, isNew) => {
+      await refuseErased(db, id, options.now);
+      if (isNew) await auditDataset(db, id, selected, options);
+    }).catch(async (error: unknown) => {
       // It may hold what somebody has erased meanwhile: what no dataset refers to is not left lying.
       if (!(await readReferences(store)).has(artifact)) await artifacts.remove(artifact);
       throw error;
@@ -76,6 +81,15 @@ export const curateWindow = (store: Store, artifacts: Artifacts, options: Curate
     await removeOlderFile(artifacts, saved.id);
     return saved;
   });
+
+/** Who made it, and by which rules: what a privacy officer asks first. */
+async function auditDataset(db: Store['db'], id: string, made: DatasetDraft, { by = 'pawl', now }: CurateWindow) {
+  const { agent, rows, pairs, hash, since, until, spec } = made;
+  const { on, kAnonymity, minScore } = made.settings;
+  const window = { since: new Date(since).toISOString(), until: new Date(until).toISOString() };
+  const details = { rows, pairs: pairs.rows, hash, ...window, spec, on, kAnonymity, minScore };
+  await audit(db, { agent, actor: by, event: 'dataset-created', subject: id, details, at: now.getTime() });
+}
 
 /** What the dataset would be; nothing is kept. */
 export const previewWindow = (store: Store, artifacts: Artifacts, options: CurateWindow): Promise<DatasetDraft> =>
@@ -108,6 +122,7 @@ async function select<T>(
       return why === null;
     });
 
+  await refreshStatistics(store);
   const held = await findShifts(store, { agent, origin: set.on, spec: spec.version, since, until });
   const spool = await openDraft(home);
   const draft = await openDraft(home).catch(async (error) => {
@@ -217,6 +232,9 @@ async function lookAt(
   );
 }
 
+/** Rows read back from the spool at a time. */
+const readAtOnce = 32;
+
 /** The gates that look at all together, then the chosen rows into the draft, by id. */
 async function choose(
   waiting: readonly Waiting[],
@@ -236,7 +254,10 @@ async function choose(
     kept = verdict.kept;
   }
   const rows = [...kept].sort((a, b) => (`${a.trajectory} ${a.day}` < `${b.trajectory} ${b.day}` ? -1 : 1));
-  for (const one of rows) await draft.add(await spool.read(one.at));
+  for (let from = 0; from < rows.length; from += readAtOnce) {
+    const lines = await Promise.all(rows.slice(from, from + readAtOnce).map(({ at }) => spool.read(at)));
+    for (const line of lines) await draft.add(line);
+  }
   return rows;
 }
 

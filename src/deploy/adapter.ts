@@ -9,6 +9,7 @@ import { z } from 'zod';
 import { hashOf } from '../artifacts/artifact.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import { readOneVersion } from '../engine/atomic-folder.ts';
+import { copyMark } from '../engine/internal-mark.ts';
 import { openSafetensors } from '../engine/safetensors.ts';
 import { EngineError } from '../errors.ts';
 
@@ -34,6 +35,7 @@ export const keepAdapter = (artifacts: Artifacts, folder: string): Promise<strin
     const draft = await artifacts.draft();
     try {
       await copyAdapter(dir, draft);
+      await copyMark(dir, draft);
       return await artifacts.add({ kind: 'model' }, draft, { move: true });
     } finally {
       await rm(draft, { recursive: true, force: true });

@@ -37,6 +37,9 @@ export function modelCard({ release, baseline, run, report, rollout, dataset, li
   return `${[
     `# ${inline(release.name)}`,
     `Release of the agent ${inline(release.agent)}, made ${day(release.createdAt)}. Answers as \`${inline(release.model)}\` at upstream \`${inline(release.upstream)}\`${baseline === null ? '' : `; to replace ${inline(baseline.name)}`}.`,
+    ...(release.internal
+      ? ['**Internal**: it learned from what is confidential, and must not leave the deployment it was trained in.']
+      : []),
     '## Data',
     dataset === null
       ? release.dataset === null

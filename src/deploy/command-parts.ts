@@ -1,7 +1,6 @@
 /** What the commands of deploying have in common: lists, who does something and why, times and shares as people read them. */
-import { userInfo } from 'node:os';
-import { Command, InvalidArgumentError } from 'commander';
-import { type CommonOptions, wholeNumber, withConfigOption } from '../command.ts';
+import { Command } from 'commander';
+import { byOption, type CommonOptions, sentence, wholeNumber, withConfigOption } from '../command.ts';
 
 export type ListOptions = CommonOptions & { readonly agent?: string; readonly limit: number };
 export type ActOptions = CommonOptions & { readonly by: string; readonly reason?: string };
@@ -16,29 +15,11 @@ export const listing = (name: string, description: string): Command =>
     .option('--limit <n>', 'how many, at most 1000', wholeNumber(1, 1000), 20)
     .option('--json', 'one JSON object per line');
 
-const sentence =
-  (most: number) =>
-  (text: string): string => {
-    const said = text.trim();
-    if (said === '' || said.length > most || said.includes('\0'))
-      throw new InvalidArgumentError(`Give a text of 1 to ${most} characters.`);
-    return said;
-  };
-
 /** Something that stands in the audit log with a name. */
 export const acting = (name: string, description: string): Command =>
   withConfigOption(new Command(name))
     .description(description)
-    .option('--by <name>', 'who does it; stands in the audit log', sentence(200), userName())
+    .option(...byOption())
     .option('--json', 'print the result as JSON');
 
 export const reasonOption = ['--reason <text>', 'why; stands in the audit log', sentence(2000)] as const;
-
-/** Containers may have a user id that no name belongs to. */
-function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return `uid ${process.getuid?.() ?? 'unknown'}`;
-  }
-}

@@ -13,6 +13,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
+import { isMarked } from '../engine/internal-mark.ts';
 import { copyAdapter, holdsSame } from './adapter.ts';
 import type { Release } from './release.ts';
 import { type AdapterServer, ServerGone, vllmServer } from './vllm.ts';
@@ -115,7 +116,13 @@ function keepAt(upstream: string, settings: Config['upstreams'][string], options
 
   async function load(name: string, checkpoint: string): Promise<void> {
     if (!(await server.models()).has(name)) {
-      await layOut(await folderOf(checkpoint), join(folder, name));
+      const adapter = await folderOf(checkpoint);
+      // Whoever registered it was asked already; the settings may have changed since.
+      if (isMarked(adapter) && !settings.inside)
+        throw new Error(
+          `it is internal, and upstream ${upstream} is not known as part of the deployment (\`inside: true\` in its settings).`,
+        );
+      await layOut(adapter, join(folder, name));
       await server.load(name, `${seenAs}/${name}`);
       log(`${name} is loaded at upstream ${upstream}`);
     }

@@ -3,6 +3,7 @@ import { countSlow, countUnits, readCalls, readSaid, type Window } from '../stor
 import type { Store } from '../store/postgres.ts';
 import { readRelease } from '../store/releases.ts';
 import { readShadow } from '../store/shadows.ts';
+import { readSignalValues } from '../store/signal-values.ts';
 import { type Measurements, measure } from './checks/all.ts';
 import type { Both, Sides } from './checks/check.ts';
 import type { Release } from './release.ts';
@@ -76,10 +77,13 @@ function sidesOf(store: Store, rollout: Rollout, windows: Both<Window>): Sides {
     });
   return {
     settings,
+    agent: rollout.agent,
+    windows,
     share: weightOf(rollout),
     units: both((window) => countUnits(store, window)),
     calls: once(both((window) => readCalls(store, window))),
     said: once(both((window) => readSaid(store, window, settings.outcome))),
+    signals: (names) => both((window) => readSignalValues(store, window, names))(),
     slowerThan: (limitMs) => countSlow(store, windows.candidate, limitMs),
   };
 }

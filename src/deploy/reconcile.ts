@@ -6,10 +6,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { ConflictError, NotFoundError } from '../errors.ts';
+import { readDataset } from '../store/datasets.ts';
+import { isFlagOn } from '../store/flags.ts';
 import { holds, type Lead } from '../store/lead.ts';
 import type { Store } from '../store/postgres.ts';
 import { insertRelease, readRelease, routedAliases, servingRelease, setRoute } from '../store/releases.ts';
 import { insertRollout, listRollouts, readRollout, updateRollout } from '../store/rollouts.ts';
+import { postgresRunStore } from '../store/runs.ts';
 import { type AdmissionReport, admit } from './admit.ts';
 import { audit } from './audit.ts';
 import { judge, type Measurements, shadowPart } from './checks/all.ts';
@@ -31,13 +34,25 @@ import {
 } from './rollout.ts';
 import { judgeShadow } from './shadow.ts';
 
+/** Whether what it came from has to stay inside. */
+export async function cameFromInternal(
+  store: Store,
+  { run, dataset }: Pick<NewRelease, 'run' | 'dataset'>,
+): Promise<boolean> {
+  const trained = run == null ? null : await postgresRunStore(store).get(run);
+  const learned = dataset == null ? null : await readDataset(store, { id: dataset });
+  return trained?.internal === true || learned?.internal === true;
+}
+
 /** Registers a release. The same content again gives the same release and no second audit row. */
 export async function createRelease(store: Store, given: NewRelease, actor: string, now: number): Promise<Release> {
-  const release = makeRelease(given, now);
+  const internal = given.internal === true || (await cameFromInternal(store, given));
+  const release = makeRelease({ ...given, internal }, now);
   await store.db.transaction().execute(async (transaction) => {
     if (!(await insertRelease(transaction, release))) return;
     const { id, agent, name, upstream, model, checkpoint, prompt, thinking, parent, run, report, dataset } = release;
     const details = {
+      ...(internal && { internal }),
       name,
       upstream,
       model,
@@ -239,7 +254,8 @@ export async function reconcile(
 ): Promise<Reconciled[]> {
   const results: Reconciled[] = [];
   for (const rollout of await listRollouts(store, { agent, open: true })) {
-    const { measurements, decision } = await look(store, rollout, now);
+    const { measurements, decision: found } = await look(store, rollout, now);
+    const decision = await unlessOff(store, rollout.agent, found);
     const next =
       decision.kind === 'hold'
         ? rollout
@@ -247,6 +263,14 @@ export async function reconcile(
     if (next) results.push({ rollout: next, decision, measurements });
   }
   return results;
+}
+
+/** While the flag is off nothing goes forward by itself. */
+async function unlessOff(store: Store, agent: string, decision: Decision): Promise<Decision> {
+  if (decision.kind !== 'advance' && decision.kind !== 'promote') return decision;
+  if (await isFlagOn(store, agent, 'rollouts')) return decision;
+  const reason = `It could ${decision.kind}; the flag rollouts of agent ${agent} is off (\`pawl flags on rollouts\`).`;
+  return { ...decision, kind: 'hold', reasons: [reason] };
 }
 
 const notYet: Standing = { kind: 'unasked', reason: 'No user has it yet.', look: null };

@@ -11,6 +11,7 @@ import { isReference } from '../artifacts/artifact.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Config } from '../config.ts';
 import { checkCheckpoint } from '../engine/check-checkpoint.ts';
+import { carriesMark } from '../engine/internal-mark.ts';
 import { keepCheckpoint } from '../engine/keep-checkpoint.ts';
 import { engineUpstream } from '../engine/open.ts';
 import { ArtifactError, ConflictError, EngineError, NotFoundError } from '../errors.ts';
@@ -21,7 +22,7 @@ import { readReport } from '../store/reports.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import type { RunRecord } from '../train/run-record.ts';
 import { adapterName, keepAdapter } from './adapter.ts';
-import { createRelease } from './reconcile.ts';
+import { cameFromInternal, createRelease } from './reconcile.ts';
 import { type NewRelease, type Release, releaseSchema } from './release.ts';
 import { adapterOfRun } from './run-adapter.ts';
 
@@ -75,15 +76,29 @@ export async function registerRelease(
     throw new ConflictError(
       `Upstream ${answering.upstream} cannot be told of a thinking budget. Set thinking in it in pawl.config.ts (docs/releases.md), or leave --thinking away.`,
     );
+  const from = { run: asked.run ?? null, report: report ?? null, dataset: dataset ?? null };
+  const { upstream, checkpoint } = answering;
+  const internal =
+    (await cameFromInternal(store, from)) ||
+    (checkpoint != null && (await carriesMark(registry.artifacts, checkpoint)));
+  if (internal) refuseOutside(name, upstream, config.upstreams);
   const parent =
     asked.parent === undefined ? await servingRelease(store, agent) : await findRelease(store, agent, asked.parent);
   const given: NewRelease = {
     ...{ prompt, thinking, parent: parent === null || parent.name === name ? null : parent.id },
     ...{ agent, name, ...answering },
     ...(sampling === undefined ? {} : { sampling }),
-    ...{ run: asked.run ?? null, report: report ?? null, dataset: dataset ?? null },
+    ...{ ...from, internal },
   };
   return createRelease(store, given, actor, now);
+}
+
+/** Weights that learned from what is confidential are Pawl's own engine's, or of a server that the settings call their own. */
+function refuseOutside(name: string, upstream: string, upstreams: Config['upstreams']): void {
+  if (upstream === engineUpstream || upstreams[upstream]?.inside) return;
+  throw new ConflictError(
+    `Release ${name} cannot be made: its model is internal, it learned from what curate.confidential names, and upstream ${upstream} is not known as part of your deployment. Serve it with Pawl’s own engine (--checkpoint), or say \`inside: true\` in that upstream in pawl.config.ts if it is.`,
+  );
 }
 
 const missing = (what: string, given: string, agent: string): NotFoundError =>

@@ -29,6 +29,8 @@ export const releaseSchema = z.strictObject({
   run: z.string().nullable(),
   report: z.string().nullable(),
   dataset: z.string().nullable(),
+  /** Its weights learned from what is confidential: no upstream outside the deployment may have them. */
+  internal: z.boolean(),
   createdAt: z.number(), // ms since epoch
 });
 export type Release = Readonly<z.infer<typeof releaseSchema>>;
@@ -38,11 +40,16 @@ export const thinkingDialects = ['vllm', 'template', 'openrouter', 'anthropic', 
 export type ThinkingDialect = (typeof thinkingDialects)[number];
 
 export type NewRelease = Pick<Release, 'agent' | 'name' | 'upstream' | 'model'> &
-  Partial<Pick<Release, 'checkpoint' | 'sampling' | 'prompt' | 'thinking' | 'parent' | 'run' | 'report' | 'dataset'>>;
+  Partial<
+    Pick<
+      Release,
+      'checkpoint' | 'sampling' | 'prompt' | 'thinking' | 'parent' | 'run' | 'report' | 'dataset' | 'internal'
+    >
+  >;
 
 export function makeRelease(given: NewRelease, now: number): Release {
   const { agent, name, upstream, model } = given;
-  const { checkpoint = null, sampling = {}, run = null, report = null, dataset = null } = given;
+  const { checkpoint = null, sampling = {}, run = null, report = null, dataset = null, internal = false } = given;
   const { prompt = null, thinking = null, parent = null } = given;
   // What most releases do not have stands at the end, so that ids stay what they were before there was such a thing.
   const content = JSON.stringify([
@@ -52,7 +59,7 @@ export function makeRelease(given: NewRelease, now: number): Release {
   const id = `release-${createHash('sha256').update(content).digest('hex').slice(0, 16)}`;
   return releaseSchema.parse({
     id,
-    ...{ agent, name, upstream, model, checkpoint, sampling, prompt, thinking, parent, run, report, dataset },
+    ...{ agent, name, upstream, model, checkpoint, sampling, prompt, thinking, parent, run, report, dataset, internal },
     createdAt: now,
   });
 }

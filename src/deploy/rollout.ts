@@ -22,6 +22,7 @@
 import { z } from 'zod';
 import type { Origin } from '../collect/trajectory.ts';
 import { ConflictError } from '../errors.ts';
+import { declaredChecks } from './checks/declared.ts';
 import type { Look } from './promotion.ts';
 import { shadowSettings } from './shadow.ts';
 
@@ -72,6 +73,7 @@ export const rolloutSettings = z
       unit: 'ms',
       description: 'So much above the baseline’s 99th percentile is never too slow.',
     }),
+    checks: declaredChecks,
     alpha: z
       .number()
       .gt(0)
@@ -119,6 +121,12 @@ export const rolloutSettings = z
       })
       .prefault({})
       .describe('The test behind a promotion, by user, on the outcome; without an outcome the checks alone decide.'),
+    taskRouting: z
+      .enum(['off', 'measured'])
+      .default('off')
+      .describe(
+        'measured: when a rollout has ended, types of task at which the release that does not serve was shown to be better go to it.',
+      ),
     approval: z
       .enum(['automatic', 'human'])
       .default('automatic')

@@ -123,6 +123,8 @@ export type EngineTraits = {
   readonly computesHere: boolean;
   /** Whether a snapshot can be sampled while its model trains, at no cost but the computing. */
   readonly overlaps: boolean;
+  /** Whether it is part of the deployment, so that what is confidential may be given to it. */
+  readonly isInside: boolean;
 };
 
 export interface Engine {

@@ -39,7 +39,7 @@ export async function openEngineProcess(settings: EngineSettings, log: (line: st
 }
 
 async function openTinker(settings: EngineSettings): Promise<Engine> {
-  const { url, baseModel, apiKey, dialect, rank, patienceSeconds, waitSeconds } = settings;
+  const { url, baseModel, apiKey, dialect, rank, inside, patienceSeconds, waitSeconds } = settings;
   const folder = settings.folder ?? baseModel!;
   if (!existsSync(folder))
     throw new ConfigError(
@@ -48,7 +48,7 @@ async function openTinker(settings: EngineSettings): Promise<Engine> {
   const { createTinkerEngine } = await import('./tinker/engine.ts');
   const ms = (seconds: number | undefined) => (seconds === undefined ? undefined : 1000 * seconds);
   return createTinkerEngine({
-    ...{ url: url!, baseModel: baseModel!, folder, apiKey, dialect, rank },
+    ...{ url: url!, baseModel: baseModel!, folder, apiKey, dialect, rank, inside },
     patienceMs: ms(patienceSeconds),
     limitMs: ms(waitSeconds),
   });

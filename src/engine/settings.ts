@@ -8,7 +8,17 @@ import { z } from 'zod';
 /** What a number counts, for docs/settings.md. */
 const counted = (unit: string) => ({ unit });
 
-const ofTinker = ['url', 'apiKey', 'baseModel', 'folder', 'dialect', 'rank', 'patienceSeconds', 'waitSeconds'] as const;
+const ofTinker = [
+  'url',
+  'apiKey',
+  'baseModel',
+  'folder',
+  'dialect',
+  'rank',
+  'patienceSeconds',
+  'waitSeconds',
+  'inside',
+] as const;
 
 export const engineSettings = z
   .strictObject({
@@ -57,6 +67,12 @@ export const engineSettings = z
       .max(1024)
       .optional()
       .describe('Tinker: rank of an adapter where `train.lora` names none; without it 16.'),
+    inside: z
+      .boolean()
+      .optional()
+      .describe(
+        'Tinker: the server is part of your deployment, so that datasets and models that are internal may be given to it (docs/curate.md).',
+      ),
     patienceSeconds: z
       .number()
       .positive()

@@ -356,7 +356,7 @@ export function remoteEngine(path: string): RemoteEngine {
   };
 
   return {
-    traits: { computesHere: false, overlaps: true },
+    traits: { computesHere: false, overlaps: true, isInside: true },
     load: (name, folder, options) =>
       ask<ModelInfo>({ call: 'load', name, folder: resolve(folder), lora: options?.lora }),
     replace: (name, folder, options) =>

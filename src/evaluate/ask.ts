@@ -1,5 +1,7 @@
 /** An evaluation as somebody asks for it: releases and a file by name. All of that is looked up before anything is played. */
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { isReference } from '../artifacts/artifact.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Config } from '../config.ts';
@@ -16,6 +18,10 @@ export type AskedEvaluation = {
   readonly baseline?: string | undefined;
   /** Path of a file, or a reference. Default: the agent's golden file. */
   readonly suite?: string | undefined;
+  /** Cases as they are, instead. */
+  readonly cases?: readonly unknown[] | undefined;
+  /** Who asks; stands in the audit log. */
+  readonly by?: string | undefined;
   readonly attempts?: number | undefined;
   readonly seed?: number | undefined;
 };
@@ -26,6 +32,16 @@ export async function findAsked(
   agent: Config['agents'][number],
   asked: AskedEvaluation,
 ): Promise<Omit<EvaluateReleases, 'play' | 'signal' | 'onProgress'>> {
+  if (asked.cases !== undefined) {
+    const folder = await mkdtemp(join(tmpdir(), 'pawl-suite-'));
+    try {
+      const path = join(folder, 'given.jsonl');
+      await writeFile(path, asked.cases.map((one) => `${JSON.stringify(one)}\n`).join(''));
+      return await findAsked(store, artifacts, agent, { ...asked, cases: undefined, suite: path });
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
   const path = asked.suite ?? agent.evaluate.golden;
   if (path === undefined)
     throw new ConfigError(
@@ -38,13 +54,25 @@ export async function findAsked(
   const candidate = await named(store, agent.name, asked.candidate);
   const baseline =
     asked.baseline === undefined ? await serving(store, agent.name) : await named(store, agent.name, asked.baseline);
-  const { attempts, seed } = asked;
+  const { attempts, seed, by } = asked;
   const broad =
     agent.evaluate.broad === undefined
       ? undefined
       : await readSuite(agent.evaluate.broad, agent.name, agent.environment ?? null);
   const rubric = agent.evaluate.rubric === undefined ? undefined : await readRubric(agent.evaluate.rubric);
-  return { agent, store, artifacts, suite: { ...suite, artifact }, baseline, candidate, broad, rubric, attempts, seed };
+  return {
+    agent,
+    store,
+    artifacts,
+    suite: { ...suite, artifact },
+    baseline,
+    candidate,
+    broad,
+    rubric,
+    attempts,
+    seed,
+    by,
+  };
 }
 
 const rubricCharacters = 100_000;

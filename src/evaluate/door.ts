@@ -3,8 +3,9 @@
  * the release that answers, and whatever comes with it is recorded as an evaluation's.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { endKey, makeKey } from '../client-keys.ts';
 import { BoundaryError } from '../errors.ts';
-import { createKey, listKeys, revokeKey } from '../store/keys.ts';
+import { listKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
 
 export type Door = {
@@ -24,17 +25,16 @@ export async function withDoor<T>(
   use: (door: Door) => Promise<T>,
 ): Promise<T> {
   await revokeLeftOver(store, agent);
-  const { key, token } = await createKey(store, {
-    agent,
-    name: keyName,
-    origin: 'evaluation',
-    scopes: ['call', 'evaluate'],
-  });
+  const { key, token } = await makeKey(
+    store,
+    { agent, name: keyName, origin: 'evaluation', scopes: ['call', 'evaluate'] },
+    'pawl',
+  );
   try {
     await untilKnown(url, token, signal);
     return await use({ url, key: token });
   } finally {
-    await revokeKey(store, key.id);
+    await endKey(store, key.id, 'pawl');
   }
 }
 
@@ -43,7 +43,7 @@ async function revokeLeftOver(store: Store, agent: string): Promise<void> {
   const before = Date.now() - leftAfterMs;
   for (const { id, name, origin, createdAt, revokedAt } of await listKeys(store, { agent }))
     if (name === keyName && origin === 'evaluation' && revokedAt === null && createdAt.getTime() < before)
-      await revokeKey(store, id);
+      await endKey(store, id, 'pawl');
 }
 
 /** A gateway hears of a new key within a moment. A call without a body reaches no model. */

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { agentSchema } from '../agent.ts';
 import { openArtifacts } from '../artifacts/open.ts';
 import { type Environment, makeTask } from '../simulate/environment.ts';
+import { readAudit } from '../store/audit.ts';
 import { listReports } from '../store/reports.ts';
 import { withStore } from '../store/test-store.ts';
 import { caseSchema } from './case.ts';
@@ -116,6 +117,16 @@ describe('evaluating releases', () => {
     const report = await evaluateReleases(given);
     expect(report).toMatchObject({ verdict: 'unmeasured', overall: { n: 10, candidate: 1 } });
     expect(report.reasons[1]).toMatch(/^10 attempts broke, most often like this: http.* answered 500/);
+  });
+
+  it('leaves one row in the audit log with who asked and what was found', async () => {
+    const { play } = await gateway({ v1: wrong, v2: right });
+    const given = asked({ play, by: 'ann' });
+    const { id } = await evaluateReleases(given);
+    await evaluateReleases({ ...given, by: 'bob' });
+    const rows = await readAudit(store, { agent: given.agent.name });
+    expect(rows).toMatchObject([{ actor: 'ann', event: 'evaluation-ended', subject: id }]);
+    expect(JSON.parse(rows[0]!.details)).toMatchObject({ candidate: 'v2', verdict: 'pass', suite: { name: 'golden' } });
   });
 
   it('gives up on answers that do not come, each after its time', async () => {

@@ -7,6 +7,7 @@
  * played twice. One that could not be measured is.
  */
 import type { Artifacts } from '../artifacts/artifacts.ts';
+import { audit } from '../audit.ts';
 import type { Config } from '../config.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ConfigError } from '../errors.ts';
@@ -58,6 +59,8 @@ export type EvaluateReleases = {
   /** Default: what the agent's file says. */
   readonly attempts?: number | undefined;
   readonly seed?: number | undefined; // 0
+  /** Who asks; stands in the audit log. */
+  readonly by?: string | undefined; // pawl
   readonly signal?: AbortSignal;
   readonly onProgress?: (played: number, total: number) => void;
 };
@@ -90,10 +93,20 @@ export async function evaluateReleases(asked: EvaluateReleases): Promise<Report>
   const known = await readReport(store, id);
   if (known !== null && known.verdict !== 'unmeasured') return known;
   const report = await playReleases(asked, { ...rules, beside: (played) => playBeside(asked, rules, played) });
-  await saveReport(store, report);
+  await keepReport(store, report, asked.by ?? 'pawl');
   // One that was saved meanwhile stands; what follows must be about the same.
   return (await readReport(store, id))!;
 }
+
+/** The report and who asked for it, together. */
+const keepReport = (store: Store, report: Report, actor: string): Promise<void> =>
+  store.db.transaction().execute(async (db) => {
+    if (!(await saveReport({ db }, report))) return;
+    const { id, agent, baseline, candidate, verdict, reasons, attempts, seed, createdAt } = report;
+    const suite = { name: report.suite.name, hash: report.suite.hash };
+    const details = { baseline, candidate, verdict, reasons, suite, attempts, seed };
+    await audit(db, { agent, actor, event: 'evaluation-ended', subject: id, details, at: createdAt });
+  });
 
 type Rules = Omit<Match, 'baseline' | 'candidate' | 'drift'>;
 

@@ -1,11 +1,12 @@
 /** `pawl keys create`, `list` and `revoke`: the client keys that agents come through the gateway with. */
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { makeKey } from '../client-keys.ts';
 import { clock } from '../collect/timeline-print.ts';
 import { type Origin, origins } from '../collect/trajectory.ts';
-import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { byOption, type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
 import { ConfigError } from '../errors.ts';
-import { createKey, type Key, listKeys, scopes, usualScopes } from '../store/keys.ts';
+import { type Key, listKeys, scopes, usualScopes } from '../store/keys.ts';
 import { plain, table } from '../terminal.ts';
 import { newKey } from './new-key.ts';
 import { revokeEverywhere, unconfirmedBy } from './revoke.ts';
@@ -20,6 +21,7 @@ type CreateOptions = CommonOptions & {
   readonly rate?: number;
   readonly region?: string;
   readonly tenant?: string;
+  readonly by: string;
 };
 
 const baseUrlOf = (host: string, port: number): string => {
@@ -40,6 +42,7 @@ const create = withConfigOption(new Command('create'))
   .option('--rate <n>', 'requests per minute at most', wholeNumber(1, 10_000_000))
   .option('--region <name>', 'where its conversations are kept; a dataset is of one region (docs/privacy.md)')
   .option('--tenant <name>', 'whose they are; a dataset is of one tenant')
+  .option(...byOption())
   .option('--json', 'print the key as JSON')
   .addHelpText(
     'after',
@@ -60,7 +63,7 @@ const create = withConfigOption(new Command('create'))
         const problems = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
         throw new ConfigError(`The key cannot be made: ${problems.join('; ')}.`);
       }
-      const made = await createKey(store, parsed.data);
+      const made = await makeKey(store, parsed.data, options.by);
       if (options.json) {
         terminal.write(JSON.stringify(made, null, 2));
         return;
@@ -136,10 +139,11 @@ const keyId = (text: string): string => {
 const revoke = withConfigOption(new Command('revoke'))
   .description('Make a key stop working, for good.')
   .argument('<id>', 'id of the key, from `pawl keys list`', keyId)
+  .option(...byOption())
   .addHelpText('after', '\nExample:\n  pawl keys revoke 0190a6c2-7a1e-7c3d-9f41-2b7d5e6f8a90')
-  .action((id: string, options: CommonOptions) =>
+  .action((id: string, options: CommonOptions & { readonly by: string }) =>
     withHome(options, 'existing', async ({ store, terminal }) => {
-      const behind = await revokeEverywhere(store, id, confirmMs);
+      const behind = await revokeEverywhere(store, id, options.by, confirmMs);
       if (behind === null) throw new ConfigError(`There is no key ${id} that works. \`pawl keys list\` shows all.`);
       terminal.write(`Key ${id} is revoked.`);
       terminal.write(behind.length === 0 ? 'No gateway accepts it any more.' : unconfirmedBy(behind));

@@ -3,7 +3,8 @@
  * that there is never a key which nobody has seen, whatever ends the start in between.
  */
 import { sql } from 'kysely';
-import { createKey, listKeys } from '../store/keys.ts';
+import { makeKey } from '../client-keys.ts';
+import { listKeys } from '../store/keys.ts';
 import { type Store, storeError } from '../store/postgres.ts';
 
 /** Two gateways that start at once on one database make one first key. */
@@ -19,7 +20,7 @@ export async function makeFirstKey(store: Store, agent: string, show: (token: st
       const within = { ...store, db };
       await sql`select pg_advisory_xact_lock(${lock})`.execute(db);
       if ((await listKeys(within)).length > 0) return;
-      const { token } = await createKey(within, { agent, name: 'first', scopes: firstScopes });
+      const { token } = await makeKey(within, { agent, name: 'first', scopes: firstScopes }, 'pawl');
       await show(token);
     });
   } catch (error) {

@@ -146,14 +146,18 @@ export function createMetrics(recorder: () => RecorderStats, linesLost: () => nu
     });
   heldGauge('pawl_requests_in_flight', 'Requests being read or answered now', ({ requests }) => requests);
   heldGauge('pawl_memory_bytes', 'Request bodies and copies of answers in memory now', ({ bytes }) => bytes);
-  new Gauge({
-    name: 'pawl_log_lines_lost_total',
-    help: 'Log lines that could not be written',
-    registers,
-    collect() {
-      this.set(linesLost());
-    },
-  });
+  /** What somebody else counts. */
+  const counted = (name: string, help: string, read: () => number) =>
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset();
+        this.inc(read());
+      },
+    });
+  counted('pawl_log_lines_lost_total', 'Log lines that could not be written', linesLost);
 
   const gauge = (name: string, help: string, read: (stats: RecorderStats) => number) =>
     new Gauge({
@@ -170,15 +174,16 @@ export function createMetrics(recorder: () => RecorderStats, linesLost: () => nu
   gauge('pawl_record_lag_seconds', 'Age of the oldest entry the database does not have yet', (s) => s.sinkLagMs / 1000);
   gauge('pawl_record_database_up', '1 while the database takes entries', (s) => (s.sinkUp ? 1 : 0));
   gauge('pawl_record_disk_ok', '1 while the journal can be written', (s) => (s.diskOk ? 1 : 0));
-  gauge('pawl_recorded_total', 'Entries written to the database', (s) => s.recorded);
-  gauge('pawl_journalled_total', 'Entries made durable in the journal', (s) => s.journalled);
-  new Gauge({
+  counted('pawl_recorded_total', 'Entries written to the database', () => recorder().recorded);
+  counted('pawl_journalled_total', 'Entries made durable in the journal', () => recorder().journalled);
+  new Counter({
     name: 'pawl_record_dropped_total',
     help: 'Exchanges that could not be recorded',
     labelNames: ['reason'],
     registers,
     collect() {
-      for (const [reason, count] of Object.entries(recorder().dropped)) this.set({ reason }, count);
+      this.reset();
+      for (const [reason, count] of Object.entries(recorder().dropped)) this.inc({ reason }, count);
     },
   });
 

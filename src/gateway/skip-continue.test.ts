@@ -33,7 +33,7 @@ it('an upstream that says 100 Continue before every answer is understood, howeve
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  const upstreams = connectUpstreams({ it: { baseUrl, models: [], defaults: {}, silenceSeconds: 10 } });
+  const upstreams = connectUpstreams({ it: { baseUrl, models: [], defaults: {}, silenceSeconds: 10, inside: false } });
   onTestFinished(async () => {
     await upstreams.close();
     server.close();

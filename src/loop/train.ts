@@ -7,9 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { needReady } from '../curate/check.ts';
 import { conditionNames } from '../curate/prerequisites.ts';
 import { datasetReader } from '../curate/read.ts';
-import { postgresRunStore } from '../store/runs.ts';
+import { auditedRuns } from '../train/audited-runs.ts';
 import { auditOverride, needDataset, presentDataset } from '../train/begin.ts';
 import { modelFolder, runFolder, runPlaces } from '../train/checkpoints.ts';
+import { markFor } from '../train/internal.ts';
 import type { StepMetrics } from '../train/metrics.ts';
 import { ownerAlive } from '../train/owner.ts';
 import { adviceFor, planRun, type RunSettings, settingsOf, specOf } from '../train/plan.ts';
@@ -23,7 +24,7 @@ import type { LoopTurn } from './turn.ts';
 
 export const train: Step = async (work, turn) => {
   const { store, artifacts, say, signal } = work;
-  const runs = postgresRunStore(store);
+  const runs = auditedRuns(store, 'pawl');
   const id = runId(turn);
   const engine = await work.trainer();
   const begun = await runs.get(id);
@@ -78,7 +79,7 @@ async function planTurn(work: Work, turn: LoopTurn) {
   const { seed, state } = turn;
   const engine = await open();
   const id = runId(turn);
-  const runs = postgresRunStore(store);
+  const runs = auditedRuns(store, 'pawl');
   const read = datasetReader(store, artifacts);
   const begun = await runs.get(id);
   const planOf = async (run: { base: string; settings: RunSettings; seed: number }) => {
@@ -96,7 +97,8 @@ async function planTurn(work: Work, turn: LoopTurn) {
   );
   const kept = await keepMaterial(artifacts, spec);
   const plan = await planOf(kept);
-  const fresh = { ...kept, id, agent: agent.name, folder: runFolder(artifacts, id) };
+  const internal = await markFor({ store, artifacts, engine }, spec);
+  const fresh = { ...kept, id, agent: agent.name, folder: runFolder(artifacts, id), internal };
   const run = await createRun(runs, fresh, plan.stages, Date.now());
   await auditWithout(work, run);
   return { plan, run };

@@ -204,7 +204,9 @@ describe('an erasure', () => {
 
   it('stands in the audit log by the hash alone', async () => {
     const rows = await readAudit(store, {});
-    expect(rows.map(({ event }) => event)).toEqual(['erasure-done', 'erasure-requested']);
+    expect(rows.map(({ event }) => event)).toEqual([
+      ...['erasure-done', 'dataset-retired', 'erasure-requested', 'dataset-created'],
+    ]);
     expect(JSON.stringify(rows)).toContain(ann);
     expect((await verifyAudit(store)).problem).toBeNull();
   });

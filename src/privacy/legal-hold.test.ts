@@ -30,7 +30,7 @@ it('what a legal hold keeps is neither erased nor too old; released, it goes, an
   );
   const placed = await hold(store, { user: 'ann', agent: null, reason: 'case 1', actor: 'kim', at: new Date() });
 
-  const settings = { days: 30, datasets: 30 };
+  const settings = { days: 30, datasets: 30, afterTraining: 30 };
   expect(await surveyRetention(store, settings, noon + 40 * dayMs)).toMatchObject({ days: [], conversations: 0 });
   await runRetention(store, { artifacts, settings, now: noon + 40 * dayMs, actor: 'test' });
   const asked = await askErasure(store, { user: 'ann', agent: null, actor: 'kim' });

@@ -11,24 +11,30 @@ import { listRetention } from '../store/retention.ts';
 import { plain, sayProgress } from '../terminal.ts';
 import { carryOutErasures } from './erase.ts';
 import { hold, releaseHold } from './legal-hold.ts';
-import { nextRetention, type RetentionResult, runRetention, surveyRetention } from './retention.ts';
+import { learnedDays, nextRetention, type RetentionResult, runRetention, surveyRetention } from './retention.ts';
 import type { RetentionSettings } from './retention-settings.ts';
 
 type RunOptions = CommonOptions & { readonly by: string; readonly dryRun?: boolean };
 
 const count = (n: number): string => n.toLocaleString('en-US');
 
-const settingLines = ({ days, datasets }: RetentionSettings): string[] => [
+const settingLines = ({ days, datasets, afterTraining }: RetentionSettings): string[] => [
   `Conversations are kept ${days === null ? 'for good' : `for ${days} days`} (\`retention.days\`), datasets ${datasets === null ? 'for good' : `for ${datasets} days`} (\`retention.datasets\`).`,
+  ...(afterTraining === null
+    ? []
+    : [
+        `Days and datasets that were trained on go ${afterTraining} days after the first run on them (\`retention.afterTraining\`), however long they are kept otherwise.`,
+      ]),
 ];
 
 export function resultLines(result: RetentionResult, verb: string): string[] {
   const { before, days, conversations, turns, siblings, signals, keys, scores, datasets } = result;
+  const learned = learnedDays(before, days);
   return [
-    ...(before.day === null
+    ...(before.day === null && days.length === 0
       ? []
       : [
-          `${verb} from before ${before.day}: ${count(conversations)} conversations (${count(turns)} turns, ${count(siblings)} explored answers) of ${days.length} days, ${count(signals)} signals, ${count(keys)} business keys, ${count(scores)} scores.`,
+          `${verb}${before.day === null ? '' : ` from before ${before.day}`}${learned.length === 0 ? '' : ` and of what was trained on (${learned.join(', ')})`}: ${count(conversations)} conversations (${count(turns)} turns, ${count(siblings)} explored answers) of ${days.length} days, ${count(signals)} signals, ${count(keys)} business keys, ${count(scores)} scores.`,
         ]),
     ...(datasets.length === 0 ? [] : [`${verb}: datasets ${datasets.join(', ')}.`]),
   ];

@@ -1,5 +1,5 @@
 /**
- * Forgets what is older than is kept: whole days of conversations with what hangs on them, and datasets. A worker does it once a
+ * Forgets what is older than is kept, and what was trained on long ago: whole days of conversations with what hangs on them, and datasets. A worker does it once a
  * day (roles/jobs.ts), people with `pawl retention run`. Interrupted, the next run does the rest.
  */
 import type { Artifacts } from '../artifacts/artifacts.ts';
@@ -7,9 +7,10 @@ import { audit } from '../deploy/audit.ts';
 import { retireDataset } from '../store/datasets.ts';
 import { readJobs } from '../store/jobs.ts';
 import { heldFrom } from '../store/legal-holds.ts';
-import { dropPartitionsBefore, partitionDays } from '../store/partitions.ts';
+import { dropPartitions, partitionDays } from '../store/partitions.ts';
 import type { Store } from '../store/postgres.ts';
-import { beginRetention, countBefore, datasetsBefore, endRetention, forgetsFrom } from '../store/retention.ts';
+import { beginRetention, countOld, endRetention, forgetsFrom, oldDatasets } from '../store/retention.ts';
+import { daysTrainedBefore } from '../store/trained-days.ts';
 import { alone } from './alone.ts';
 import { cleanHome } from './clean-home.ts';
 import { type Limits, limitsAt, type RetentionSettings } from './retention-settings.ts';
@@ -50,15 +51,30 @@ export async function surveyRetention(
   settings: RetentionSettings,
   now: number,
 ): Promise<RetentionResult> {
-  const before = withHolds(limitsAt(settings, now), await heldFrom(store));
-  const { day } = before;
+  const held = await heldFrom(store);
+  const before = withHolds(limitsAt(settings, now), held);
+  const old = await oldDays(store, before, held);
+  const [made, trained] = [before.datasets, before.trained].map((at) => (at === null ? null : new Date(at)));
   return {
     before,
-    days: day === null ? [] : (await partitionDays(store)).filter((one) => one < day),
-    ...(day === null ? nothing : await countBefore(store, day)),
-    datasets: before.datasets === null ? [] : await datasetsBefore(store, new Date(before.datasets)),
+    days: old,
+    ...(old.length === 0 && before.day === null
+      ? nothing
+      : await countOld(store, { before: before.day, days: learnedDays(before, old) })),
+    datasets: await oldDatasets(store, { made: made ?? null, trained: trained ?? null }),
   };
 }
+
+/** The days that go whole: by their age, or because something of them was trained on long ago. */
+async function oldDays(store: Store, { day, trained }: Limits, held: string | null): Promise<string[]> {
+  const learned = new Set(trained === null ? [] : await daysTrainedBefore(store, new Date(trained)));
+  const isOld = (one: string) => (day !== null && one < day) || (learned.has(one) && (held === null || one < held));
+  return (await partitionDays(store)).filter(isOld);
+}
+
+/** Of the days that go, those that are younger than others that stay. */
+export const learnedDays = ({ day }: Limits, days: readonly string[]): string[] =>
+  days.filter((one) => day === null || one >= day);
 
 /** While somebody's words are held, everything from their first day on stays: days go whole. */
 const withHolds = (limits: Limits, from: string | null): Limits =>
@@ -93,13 +109,13 @@ async function forget(
   onProgress('counting what is old');
   const result = await surveyRetention(store, settings, now);
   const { day } = result.before;
-  if (day !== null) {
-    onProgress(`dropping ${result.days.length} days before ${day}`);
-    await dropPartitionsBefore(store, day);
+  if (day !== null || result.days.length > 0) {
+    onProgress(`dropping ${result.days.length} days`);
+    await dropPartitions(store, { before: day, days: learnedDays(result.before, result.days) });
   }
   for (const dataset of result.datasets) {
     onProgress(`dataset ${dataset}`);
-    const because = `datasets are kept for ${settings.datasets} days (\`retention.datasets\`)`;
+    const because = `datasets are kept for ${settings.datasets ?? 'any number of'} days (\`retention.datasets\`), and for ${settings.afterTraining ?? 'any number of'} after they were trained on (\`retention.afterTraining\`)`;
     await store.db.transaction().execute((db) => retireDataset(db, dataset, { because, replacedBy: null }));
   }
   await cleanHome(store, artifacts, day === null ? 0 : Date.parse(day));

@@ -3,6 +3,7 @@
  * read here (its file is lost, or not what it was) is gone without a successor, because nobody could tell what is in it.
  */
 import type { Artifacts } from '../artifacts/artifacts.ts';
+import { audit } from '../audit.ts';
 import { type DatasetDraft, datasetId, datasetKey } from '../curate/dataset.ts';
 import { keepDraft, type Line, openDraft, pairText, readLines, removeOlderFile } from '../curate/files.ts';
 import type { FunnelStep } from '../curate/funnel.ts';
@@ -54,6 +55,8 @@ export async function rewriteDataset(
   const retire = async (db: Store['db'], replacedBy: string | null) => {
     await retireDataset(db, old.id, { because, replacedBy });
     await addErasedDataset(db, erasure, { ...held, replacedBy });
+    const told = { agent: old.agent, actor: 'pawl', event: 'dataset-retired', subject: old.id, at: Date.now() };
+    await audit(db, { ...told, details: { because, replacedBy, erasure } });
   };
   try {
     for await (const line of readable(readLines(artifacts, old))) {

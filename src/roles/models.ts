@@ -21,7 +21,13 @@ export function openModels({
 }: Pick<Ground, 'config' | 'artifacts' | 'log' | 'child'>): Models {
   const upstreams = connectUpstreams(config.upstreams);
   const onStart = (url: string) =>
-    upstreams.add(engineUpstream, { baseUrl: `${url}/v1`, models: [], defaults: {}, silenceSeconds: 120 });
+    upstreams.add(engineUpstream, {
+      baseUrl: `${url}/v1`,
+      models: [],
+      defaults: {},
+      silenceSeconds: 120,
+      inside: true,
+    });
   const engine =
     child?.engine(onStart) ??
     keepEngine({
@@ -37,9 +43,10 @@ export function openModels({
 
 /** What users may get from now on, made ready wherever it is served. */
 export function putInPlay({ engine, adapters }: Pick<Models, 'engine' | 'adapters'>, routes: readonly StoredRoute[]) {
-  const releases = routes.flatMap(({ release, pins = [], open }) => [
+  const releases = routes.flatMap(({ release, pins = [], tasks = [], open }) => [
     release,
     ...pins.map((pin) => pin.release),
+    ...tasks.map((task) => task.release),
     ...(open === null ? [] : [open.candidate]),
   ]);
   engine.inPlay(

@@ -3,6 +3,7 @@ import type { Agent } from '../agent.ts';
 import { openJudge } from '../score/ask-open.ts';
 import { lendEngine, openRewardModels } from '../score/reward-models.ts';
 import { scoreWindow } from '../score/run.ts';
+import { lookAtTools } from '../score/tool-adoption.ts';
 import type { Job, JobParts } from './jobs.ts';
 
 const minute = 60_000;
@@ -22,6 +23,7 @@ async function scoreNow(agent: Agent, { store, artifacts, config, log, signal }:
       rewardModels: openRewardModels({ store, artifacts }, lendEngine(config.engine)),
     },
   });
+  await lookAtTools(store, { agent: agent.name, origin: agent.curate.on, now });
   if (counts.scored + counts.rescored > 0) log.info(counts, `scored conversations of ${agent.name} (docs/score.md)`);
 }
 

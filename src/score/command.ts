@@ -1,4 +1,4 @@
-/** `pawl score run` and `show`: what conversations were worth, and why. */
+/** `pawl score run` and `show`: what conversations were worth, and why; `tools`: who uses those that are offered. */
 import { Command, Option } from 'commander';
 import { readableId } from '../collect/person.ts';
 import { type Origin, origins } from '../collect/trajectory.ts';
@@ -7,13 +7,14 @@ import { agentOf } from '../config.ts';
 import { NotFoundError } from '../errors.ts';
 import { dayOf } from '../store/partitions.ts';
 import { listScores, summariseScores } from '../store/scores.ts';
-import { type Column, sayProgress, table } from '../terminal.ts';
+import { type Column, plain, sayProgress, table } from '../terminal.ts';
 import { openJudge } from './ask-open.ts';
 import { explain } from './explain.ts';
 import { judgedLine, moneyText } from './judge-print.ts';
 import { lendEngine, openRewardModels } from './reward-models.ts';
 import { planScoring, type ScoreCounts, type ScorePlan, scoreWindow } from './run.ts';
 import type { Score } from './score.ts';
+import { adoptionIn } from './tool-adoption.ts';
 
 type RunOptions = CommonOptions & {
   readonly agent?: string;
@@ -148,9 +149,48 @@ const show = withConfigOption(new Command('show'))
     }),
   );
 
+type ToolsOptions = Omit<RunOptions, 'dryRun'>;
+const share = (of: { readonly offered: number; readonly used: number } | null): string =>
+  of === null || of.offered === 0 ? '–' : `${Math.round((100 * of.used) / of.offered)}%`;
+const toolColumns: readonly Column[] = [
+  { title: 'TASK TYPE', shrinkTo: 8 },
+  { title: 'OFFERED', right: true },
+  { title: 'USED', right: true },
+  { title: 'SHARE', right: true },
+  { title: 'BEFORE', right: true },
+  { title: 'TOOLS', shrinkTo: 12 },
+];
+
+const tools = withConfigOption(new Command('tools'))
+  .description('In how many conversations that were offered tools one was used, by kind of task, and before.')
+  .option('--agent <name>', 'whose (default: the first of the settings)')
+  .addOption(new Option('--origin <origin>', 'of which origin (default: what the agent learns from)').choices(origins))
+  .option('--since <time>', 'turns after: 2h, 3d, or 2026-01-31 (default: 7d)', (text: string) => parseMoment(text))
+  .option('--until <time>', 'turns before (default: now)', (text: string) => parseMoment(text))
+  .option('--json', 'one JSON object per kind of task')
+  .addHelpText('after', '\nExample:\n  pawl score tools --since 7d')
+  .action((options: ToolsOptions) =>
+    withHome(options, 'existing', async ({ store, config, terminal }) => {
+      const { name: agent, curate } = agentOf(config, options.agent);
+      const { since = parseMoment('7d'), until = new Date(), origin = curate.on } = options;
+      const found = await adoptionIn(store, { agent, origin, since, until });
+      if (options.json) for (const one of found) terminal.write(JSON.stringify(one));
+      else if (found.length === 0)
+        terminal.write(`No conversation of ${agent} with origin ${origin} was offered tools in that time.`);
+      else {
+        const rows = found.map((one) => [
+          ...[one.taskType, String(one.offered), String(one.used), share(one), share(one.before)],
+          one.tools.map(({ name, conversations }) => `${plain(name)} ${conversations}`).join(', '),
+        ]);
+        for (const line of table(toolColumns, rows, terminal)) terminal.write(line);
+      }
+    }),
+  );
+
 export const scoreCommand = (): Command =>
   new Command('score')
     .description('Tell how good conversations were.')
     .addCommand(run)
     .addCommand(show)
+    .addCommand(tools)
     .addHelpText('after', '\nExample:\n  pawl score run --since 1d');

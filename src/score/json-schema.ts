@@ -8,7 +8,7 @@ import { isObject } from '../collect/untrusted.ts';
 import { withinTime } from './time-limit.ts';
 
 /** Long enough for any schema that somebody wrote, short enough for the thousands of calls in a window. */
-const limitMs = 100;
+const limitMs = 500;
 
 const drafts: readonly (readonly [RegExp, SchemaDraft])[] = [
   [/draft-04/, '4'],

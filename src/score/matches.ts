@@ -4,9 +4,9 @@
  */
 import { broken, byAnswer, kept } from './answer-rule.ts';
 import type { ComputingScorer } from './scorer.ts';
-import { withinTime } from './time-limit.ts';
+import { testPattern } from './test-pattern.ts';
 
-const limitMs = 200;
+const limitMs = 500;
 
 export function matches(expression: RegExp, { not = false }: { readonly not?: boolean } = {}): ComputingScorer {
   // A state between calls (g, y) would make the second answer depend on the first.
@@ -18,7 +18,7 @@ export function matches(expression: RegExp, { not = false }: { readonly not?: bo
     inProcess: true,
     score: (input) =>
       byAnswer(input, ({ text }) => {
-        const isMatch = withinTime(limitMs, () => pattern.test(text));
+        const isMatch = testPattern(pattern, text, limitMs);
         if (isMatch !== not) return kept;
         return broken(not ? `matches ${pattern}` : `does not match ${pattern}`);
       }),

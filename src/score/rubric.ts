@@ -23,7 +23,7 @@ import { messagesOf, transcriptOf, withoutAnswer } from './transcript.ts';
 type Details = NonNullable<Verdict['details']>;
 type Held = Criterion & { readonly there: boolean; readonly reason: string };
 
-const ruleMs = 200;
+const ruleMs = 500;
 
 const task = (criteria: readonly Criterion[]): string =>
   `Below is a conversation between a user and an assistant, message by message. For each of these statements about what the assistant said and did, in the order of the numbers, say whether it is so. Give a reason of a few words first, without personal data.\n\n${criteria

@@ -7,6 +7,7 @@
 import type { Origin } from '../collect/trajectory.ts';
 import type { Store } from '../store/postgres.ts';
 import { readScoresOf, saveRewardSpec, saveScores } from '../store/scores.ts';
+import { refreshStatistics } from '../store/statistics.ts';
 import {
   batchesOf,
   type Placed,
@@ -140,6 +141,7 @@ export async function scoreWindow(store: Store, options: ScoreWindow): Promise<S
   const { agent, spec, origin = 'production', now, services = {}, atOnce = 8 } = options;
   const counts = noCounts();
   await saveRewardSpec(store, { version: spec.version, parts: describeSpec(spec), at: now });
+  await refreshStatistics(store);
   const norms = normsOf(store, { agent, origin, spec, now });
   for await (const { batches, fit, turnIds } of pendingPages(store, options, norms, counts)) {
     for await (const batch of batches()) {

@@ -43,7 +43,7 @@ export type AuditFilter = {
   /** Only rows after this number. */
   readonly after?: number;
   /** Only rows before this number. */
-  readonly before?: number;
+  readonly before?: number | undefined;
   readonly limit?: number;
   readonly oldestFirst?: boolean;
 };

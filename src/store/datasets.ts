@@ -68,14 +68,14 @@ const chunk = 5000;
 /**
  * Gives the dataset its number and writes it with its lineage, all or nothing. One with the same key is returned as it
  * is, with its file's new place where it had one of an older kind. The file is an artifact before this is called: a dataset
- * that can be seen can be read. `alongside` is done with it or not at all.
+ * that can be seen can be read. `alongside` is done with it or not at all; `isNew`: there was no such dataset.
  */
 export const saveDataset = async (
   store: Store,
   draft: DatasetDraft,
   rows: readonly DatasetRow[],
   idOf: (agent: string, version: number) => string,
-  alongside: (db: Store['db'], id: string) => Promise<void> = async () => {},
+  alongside: (db: Store['db'], id: string, isNew: boolean) => Promise<void> = async () => {},
 ): Promise<Dataset> => {
   const { agent } = draft;
   try {
@@ -89,7 +89,7 @@ export const saveDataset = async (
         .where('key', '=', draft.key)
         .executeTakeFirst();
       if (same) {
-        await alongside(db, same.id);
+        await alongside(db, same.id, false);
         const artifact = same.artifact ?? draft.artifact;
         if (artifact !== same.artifact)
           await transaction.updateTable('datasets').set({ artifact }).where('id', '=', same.id).execute();
@@ -121,20 +121,49 @@ export const saveDataset = async (
         .execute();
       for (let from = 0; from < rows.length; from += chunk) {
         const part = rows.slice(from, from + chunk);
-        await sql`insert into pawl.dataset_rows (dataset, position, agent, trajectory, day, score, users)
-            select ${id}, ${from}::int + x.n::int - 1, ${agent}, x.trajectory, x.day, x.score,
-              pawl.people_in(${agent}, x.trajectory, x.day)
-            from unnest(${part.map(({ trajectory }) => trajectory)}::text[], ${part.map(({ day }) => day)}::date[],
-              ${part.map(({ score }) => score)}::float8[]) with ordinality as x(trajectory, day, score, n)`.execute(
-          transaction,
-        );
+        await insertRows(transaction, { id, agent, from }, part);
       }
-      await alongside(db, id);
+      await alongside(db, id, true);
       return { ...draft, id, version, gone: null };
     });
   } catch (error) {
     throw storeError(error, `Saving a dataset of ${agent}`);
   }
+};
+
+/**
+ * With whose words each holds: everybody's who took part in the conversation or wrote a correction in it. The days that their turns
+ * lie on are worked out first, so that no other partition is looked at.
+ */
+const insertRows = async (
+  db: Pick<Store['db'], 'getExecutor'>,
+  { id, agent, from }: { readonly id: string; readonly agent: string; readonly from: number },
+  part: readonly DatasetRow[],
+): Promise<void> => {
+  await sql`
+    with wanted as materialized (
+      select x.n, x.trajectory, x.day, x.score, t.started_at, t.ended_at
+      from unnest(${part.map(({ trajectory }) => trajectory)}::text[], ${part.map(({ day }) => day)}::date[],
+        ${part.map(({ score }) => score)}::float8[]) with ordinality as x(trajectory, day, score, n)
+      left join pawl.trajectories t on t.id = x.trajectory and t.agent = ${agent} and t.day = x.day
+    ), said as materialized (
+      select w.n, x.id::text as turn, x.user_id as person
+      from wanted w join pawl.turns x on x.trajectory = w.trajectory and x.agent = ${agent}
+        and x.started_at between w.started_at and w.ended_at
+        and x.day >= (select min((started_at at time zone 'UTC')::date) from wanted)
+        and x.day <= (select max((ended_at at time zone 'UTC')::date) from wanted)
+    ), people as (
+      select n, array_agg(distinct person order by person) as users from (
+        select n, person from said
+        union all select w.n, s.user_id from wanted w join pawl.signals s on s.agent = ${agent} and s.correction <> ''
+          and s.target_kind = 'trajectory' and s.target_id = w.trajectory
+        union all select x.n, s.user_id from said x join pawl.signals s on s.agent = ${agent} and s.correction <> ''
+          and s.target_kind = 'turn' and s.target_id = x.turn
+      ) as found where person is not null group by n
+    )
+    insert into pawl.dataset_rows (dataset, position, agent, trajectory, day, score, users)
+    select ${id}, ${from}::int + w.n::int - 1, ${agent}, w.trajectory, w.day, w.score, coalesce(p.users, '{}')
+    from wanted w left join people p on p.n = w.n`.execute(db);
 };
 
 /** By id, or the newest of an agent that is there. */

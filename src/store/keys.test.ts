@@ -18,13 +18,13 @@ test('revoked keys are listed and not active, and revoking again keeps the date'
   const store = await withStore();
   const kept = await createKey(store, { agent: 'desk', name: 'kept', origin: 'simulation', rateLimit: 60 });
   const gone = await createKey(store, { agent: 'shop', name: 'gone' });
-  expect(await revokeKey(store, gone.key.id)).toBe(true);
+  expect(await revokeKey(store, gone.key.id)).toMatchObject({ key: { name: 'gone' }, revoked: true });
   const first = (await listKeys(store, { agent: 'shop' }))[0]?.revokedAt;
   expect(first).toBeInstanceOf(Date);
-  expect(await revokeKey(store, gone.key.id)).toBe(true);
+  expect(await revokeKey(store, gone.key.id)).toMatchObject({ revoked: false });
   expect((await listKeys(store, { agent: 'shop' }))[0]?.revokedAt).toEqual(first);
-  expect(await revokeKey(store, '00000000-0000-4000-8000-000000000000')).toBe(false);
-  expect(await revokeKey(store, 'laptop')).toBe(false);
+  expect(await revokeKey(store, '00000000-0000-4000-8000-000000000000')).toBeNull();
+  expect(await revokeKey(store, 'laptop')).toBeNull();
   expect(await listKeys(store)).toHaveLength(2);
   expect(await activeKeys(store)).toEqual([{ ...kept.key, hash: hashToken(kept.token).toString('hex') }]);
 });

@@ -110,18 +110,26 @@ export const listKeys = async (store: Store, filter: { readonly agent?: string }
   return rows.map(keyOf);
 };
 
-/** Whether there was such a key; revoking twice keeps the first date. */
-export const revokeKey = async (store: Store, id: string): Promise<boolean> => {
-  if (!/^[0-9a-f-]{36}$/i.test(id)) return false;
-  const result = await store.db
-    .updateTable('keys')
-    .set({ revoked_at: sql<Date>`coalesce(revoked_at, now())` })
-    .where('id', '=', id)
-    .executeTakeFirst()
-    .catch((error) => {
-      throw storeError(error, `Revoking key ${id}`);
-    });
-  return result.numUpdatedRows > 0n;
+/** null: there is no such key. `revoked`: it worked until now; revoking twice keeps the first date. */
+export const revokeKey = async (
+  store: Store,
+  id: string,
+): Promise<{ readonly key: Key; readonly revoked: boolean } | null> => {
+  if (!/^[0-9a-f-]{36}$/i.test(id)) return null;
+  try {
+    const row = await store.db
+      .updateTable('keys')
+      .set({ revoked_at: sql<Date>`now()` })
+      .where('id', '=', id)
+      .where('revoked_at', 'is', null)
+      .returningAll()
+      .executeTakeFirst();
+    if (row) return { key: keyOf(row), revoked: true };
+    const before = await store.db.selectFrom('keys').selectAll().where('id', '=', id).executeTakeFirst();
+    return before ? { key: keyOf(before), revoked: false } : null;
+  } catch (error) {
+    throw storeError(error, `Revoking key ${id}`);
+  }
 };
 
 /** What a gateway loads into memory at start and whenever `pawl_keys` is announced. */

@@ -11,7 +11,7 @@
 import type { JournalEntry } from '../collect/signal.ts';
 import type { Choice, Turn } from '../collect/turn.ts';
 import { type Content, createNames, type Names, type Part, splitContent } from './content.ts';
-import { isPersonal, taskTypeOf } from './slices.ts';
+import { isPersonal, taskTypeOf, toolsCalledOf } from './slices.ts';
 import { storable, storableJson } from './storable.ts';
 import { type StoredTurn, type TurnField, turnColumns } from './turn-columns.ts';
 
@@ -77,6 +77,7 @@ function encodeColumns(
     ...tokens,
     taskType: taskTypeOf(content.request),
     personal: isPersonal(content.request, facts.redactions),
+    toolsCalled: toolsCalledOf(content),
     contentBytes: bytes,
     parts: refs,
   };
@@ -89,7 +90,7 @@ function encodeColumns(
   return `${before}{${columnsOf(facts, inner)}"frame":${frame}}${BODIES}${bodies}]}`;
 }
 
-type Inner = Tokens & Pick<StoredTurn, 'taskType' | 'personal' | 'contentBytes' | 'parts'>;
+type Inner = Tokens & Pick<StoredTurn, 'taskType' | 'personal' | 'toolsCalled' | 'contentBytes' | 'parts'>;
 /** The frame is put behind the others as it is. */
 const fields = (Object.keys(turnColumns) as TurnField[]).filter((field) => field !== 'frame');
 

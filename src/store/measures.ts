@@ -67,18 +67,14 @@ select count(*) as "of", count(*) filter (where latency_ms > $6) as count
 from pawl.turns x where x.release = $2 and x.status = 'ok' and ${inWindow}`;
 
 /** A trajectory's day is that of its first turn to arrive, at most a week after it started. */
-const weekBeyond = `between ($3::timestamptz at time zone 'UTC')::date and ($4::timestamptz at time zone 'UTC')::date + 7`;
+export const weekBeyond = `between ($3::timestamptz at time zone 'UTC')::date and ($4::timestamptz at time zone 'UTC')::date + 7`;
 
 /** Not one who is pinned to a release: nobody drew what they get. */
 const isFree = `not exists (select from pawl.pins p where p.agent = $1 and p.kind = 'user' and p.value = t.user_id)`;
 
-/**
- * `limit` and `offset 0` keep the lookups what they are, index probes per trajectory, whatever the planner thinks. Task types
- * are the caller's words and may be any number: the largest slices are returned, after what is of all users.
- */
-export const saidQuery = `
-with own as materialized (
-  select t.id, coalesce('u:' || t.user_id, 't:' || t.id) as unit, first.task_type, first.personal
+/** The trajectories of the window that the release answered alone, and whose they are. */
+export const ownTrajectories = `own as materialized (
+  select t.id, t.started_at, coalesce('u:' || t.user_id, 't:' || t.id) as unit, first.task_type, first.personal
   from pawl.trajectories t left join lateral (
     select 1 as one from pawl.turns x where x.trajectory = t.id and x.agent = $1 and x.day ${weekBeyond}
       and (x.release <> $2 or x.assigned is not null) limit 1
@@ -88,7 +84,14 @@ with own as materialized (
   ) first on true
   where t.release = $2 and t.agent = $1 and t.origin = $5 and t.day ${weekBeyond} and ${isFree}
     and t.started_at >= $3::timestamptz and t.started_at < $4::timestamptz and mixed.one is null
-), said as materialized (
+)`;
+
+/**
+ * `limit` and `offset 0` keep the lookups what they are, index probes per trajectory, whatever the planner thinks. Task types
+ * are the caller's words and may be any number: the largest slices are returned, after what is of all users.
+ */
+export const saidQuery = `
+with ${ownTrajectories}, said as materialized (
   select o.unit, o.id, o.task_type, o.personal, s.kind, s.value, s.at, s.identity, s.user_id, s.key_id
   from own o, lateral (
     select s.* from pawl.signals s

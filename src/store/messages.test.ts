@@ -4,7 +4,7 @@ import { createNames } from './content.ts';
 import { entry, noon, turn, uuidAt } from './fixtures.ts';
 import { lineOf } from './line.ts';
 import { sweepMessages } from './messages.ts';
-import { dropPartitionsBefore } from './partitions.ts';
+import { dropPartitions } from './partitions.ts';
 import type { Store } from './postgres.ts';
 import { writeEntries, writeLines } from './record.ts';
 import { withStore } from './test-store.ts';
@@ -117,7 +117,7 @@ describe('forgetting', () => {
   test('retention drops the messages of a day with its turns', async () => {
     const store = await withStore();
     await writeEntries(store, entries(conversation('c', 3)));
-    expect(await dropPartitionsBefore(store, '2026-05-21')).toEqual(['2026-05-20']);
+    expect(await dropPartitions(store, { before: '2026-05-21' })).toEqual(['2026-05-20']);
     expect(await count(store)).toBe(0);
   });
 

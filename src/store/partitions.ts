@@ -14,7 +14,13 @@ const lock = 0x70617765; // beside the one of migrate.ts
 const dropLock = 0x70617766;
 const dayMs = 86_400_000;
 
-export const dayOf = (at: number | Date): Day => new Date(at).toISOString().slice(0, 10);
+let lastDay: { readonly number: number; readonly name: Day } = { number: Number.NaN, name: '' };
+/** Asked several times for each turn, nearly always about the same day. */
+export const dayOf = (at: number | Date): Day => {
+  const number = Math.floor(Number(at) / dayMs);
+  if (number !== lastDay.number) lastDay = { number, name: new Date(at).toISOString().slice(0, 10) };
+  return lastDay.name;
+};
 export const addDays = (day: Day, days: number): Day => dayOf(Date.parse(day) + days * dayMs);
 
 const isDay = (day: Day): boolean => /^\d{4}-\d\d-\d\d$/.test(day) && dayOf(Date.parse(day)) === day;
@@ -70,12 +76,16 @@ export const partitionDays = async (store: Store): Promise<Day[]> => {
   return found.rows.map(({ name }) => name.slice(-8).replace(/(....)(..)(..)/, '$1-$2-$3'));
 };
 
+/** Days to forget: every one before a day, and single ones. */
+export type OldDays = { readonly before: Day | null; readonly days?: readonly Day[] };
+
 /**
- * Retention: forgets every day before `day`, and the siblings, signals, business keys and scores of that time. Returns the days dropped.
- * Interrupted at any point it can be run again: a partition half detached is finished first.
+ * Retention: forgets these days, with their siblings and scores, and the signals and business keys of that time or about their
+ * conversations. Returns the days dropped. Interrupted at any point it can be run again: a partition half detached is finished first.
  */
-export const dropPartitionsBefore = async (store: Store, day: Day): Promise<Day[]> => {
-  if (!isDay(day)) throw new Error(`'${day}' is not a day of the form 2026-01-31.`);
+export const dropPartitions = async (store: Store, { before, days = [] }: OldDays): Promise<Day[]> => {
+  for (const day of [...(before === null ? [] : [before]), ...days])
+    if (!isDay(day)) throw new Error(`'${day}' is not a day of the form 2026-01-31.`);
   const patient = store.within(scanning, 1);
   const client = await patient.pool.connect().catch(async (error) => {
     await patient.close();
@@ -85,12 +95,23 @@ export const dropPartitionsBefore = async (store: Store, day: Day): Promise<Day[
   try {
     // A lock of the session, because detaching concurrently is not allowed inside a transaction.
     await client.query('select pg_advisory_lock($1)', [dropLock]);
+    const old = [before, [...days]];
+    // First, while it can still be told what they are about.
+    for (const table of ['signals', 'trajectory_keys'])
+      await client.query(
+        `delete from pawl.${table} s where
+           s.target_kind = 'trajectory' and exists (select 1 from pawl.trajectories t
+             where t.id = s.target_id and t.agent = s.agent and t.day = any($1::date[]))
+           or s.target_kind = 'turn' and exists (select 1 from pawl.turns x
+             where x.id::text = s.target_id and x.agent = s.agent and x.day = any($1::date[]))`,
+        [days],
+      );
     const found = await client.query<{ parent: string; name: string; pending: boolean }>(
       `select p.relname as parent, c.relname as name, i.inhdetachpending as pending
        from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent
        where ${ofParents}
-         and right(c.relname, 8) < $1 order by right(c.relname, 8), 1`,
-      [day.replaceAll('-', '')],
+         and (right(c.relname, 8) < $1 or right(c.relname, 8) = any($2)) order by right(c.relname, 8), 1`,
+      [before?.replaceAll('-', '') ?? null, days.map((day) => day.replaceAll('-', ''))],
     );
     const dropped = new Set<Day>();
     for (const { parent, name, pending } of found.rows) {
@@ -103,14 +124,16 @@ export const dropPartitionsBefore = async (store: Store, day: Day): Promise<Day[
       dropped.add(of);
     }
     for (const table of ['siblings', 'scores', 'verdicts', 'erased'])
-      await client.query(`delete from pawl.${table} where day < $1`, [day]);
-    await client.query('delete from pawl.signals where received_at < $1', [`${day}T00:00:00Z`]);
-    await client.query('delete from pawl.trajectory_keys where at < $1', [`${day}T00:00:00Z`]);
+      await client.query(`delete from pawl.${table} where day < $1::date or day = any($2::date[])`, old);
+    if (before !== null) {
+      await client.query('delete from pawl.signals where received_at < $1', [`${before}T00:00:00Z`]);
+      await client.query('delete from pawl.trajectory_keys where at < $1', [`${before}T00:00:00Z`]);
+    }
     await client.query('select pg_advisory_unlock($1)', [dropLock]);
     broken = false;
     return [...dropped];
   } catch (error) {
-    throw storeError(error, `Dropping what is older than ${day}`);
+    throw storeError(error, `Dropping what is older than ${before ?? days.join(', ')}`);
   } finally {
     client.release(broken);
     await patient.close();

@@ -18,11 +18,11 @@ type ReportTables = {
   };
 };
 
-const tables = (store: Store) => store.db.withTables<ReportTables>();
+const tables = (store: Pick<Store, 'db'>) => store.db.withTables<ReportTables>();
 
-/** Saving the same report again changes nothing: the first that measured something stands. */
-export const saveReport = async (store: Store, report: Report): Promise<void> => {
-  await tables(store)
+/** Saving the same report again changes nothing, and says so: the first that measured something stands. */
+export const saveReport = async (store: Pick<Store, 'db'>, report: Report): Promise<boolean> => {
+  const saved = await tables(store)
     .insertInto('reports')
     .values({
       id: report.id,
@@ -44,10 +44,12 @@ export const saveReport = async (store: Store, report: Report): Promise<void> =>
         }))
         .where('reports.verdict', '=', 'unmeasured'),
     )
-    .execute()
+    .returning('id')
+    .executeTakeFirst()
     .catch((error) => {
       throw storeError(error, `Saving report ${report.id}`);
     });
+  return saved !== undefined;
 };
 
 export const readReport = async (store: Store, id: string): Promise<Report | null> => {

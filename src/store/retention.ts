@@ -6,28 +6,56 @@ import type { Day } from './tables.ts';
 
 type Counts = Pick<RetentionResult, 'conversations' | 'turns' | 'siblings' | 'signals' | 'keys' | 'scores'>;
 
-/** What lies before a day. */
-export const countBefore = async (store: Store, day: Day): Promise<Counts> => {
+/** Days that go: all before one, and single ones. */
+type Old = { readonly before: Day | null; readonly days: readonly Day[] };
+
+/** What goes with them. Signals and business keys go by when they came, and with the conversations they are about. */
+export const countOld = async (store: Store, { before, days }: Old): Promise<Counts> => {
+  const isOld = sql`(day < ${before}::date or day = any(${[...days]}::date[]))`;
+  const moment = before === null ? null : `${before}T00:00:00Z`;
   const { rows } = await sql<Counts>`
-    select (select count(*)::integer from pawl.trajectories where day < ${day}) as conversations,
-      (select count(*)::integer from pawl.turns where day < ${day}) as turns,
-      (select count(*)::integer from pawl.siblings where day < ${day}) as siblings,
-      (select count(*)::integer from pawl.signals where received_at < ${`${day}T00:00:00Z`}) as signals,
-      (select count(*)::integer from pawl.trajectory_keys where at < ${`${day}T00:00:00Z`}) as keys,
-      (select count(*)::integer from pawl.scores where day < ${day}) as scores`
+    select (select count(*)::integer from pawl.trajectories where ${isOld}) as conversations,
+      (select count(*)::integer from pawl.turns where ${isOld}) as turns,
+      (select count(*)::integer from pawl.siblings where ${isOld}) as siblings,
+      (select count(*)::integer from pawl.signals s where received_at < ${moment}::timestamptz
+        or ${aboutDays('s', days)}) as signals,
+      (select count(*)::integer from pawl.trajectory_keys k where at < ${moment}::timestamptz
+        or ${aboutDays('k', days)}) as keys,
+      (select count(*)::integer from pawl.scores where ${isOld}) as scores`
     .execute(store.db)
     .catch((error) => {
-      throw storeError(error, `Counting what is older than ${day}`);
+      throw storeError(error, `Counting what is older than ${before ?? days[0]}`);
     });
   return rows[0]!;
 };
 
-/** Ids of the datasets made before a moment that are still there and that no legal hold keeps. */
-export const datasetsBefore = async (store: Store, before: Date): Promise<string[]> => {
+/** Whether a signal or a business key is about a conversation, or a turn, of these days. */
+const aboutDays = (alias: 's' | 'k', days: readonly Day[]) => {
+  const of = sql.ref(alias);
+  return sql`(${of}.target_kind = 'trajectory' and exists (select 1 from pawl.trajectories t
+      where t.id = ${of}.target_id and t.agent = ${of}.agent and t.day = any(${[...days]}::date[]))
+    or ${of}.target_kind = 'turn' and exists (select 1 from pawl.turns x
+      where x.id::text = ${of}.target_id and x.agent = ${of}.agent and x.day = any(${[...days]}::date[])))`;
+};
+
+/**
+ * Ids of the datasets that were made, or first trained on, before a moment, are still there, and that no legal hold keeps. What
+ * took the place of another was trained on when that was.
+ */
+export const oldDatasets = async (
+  store: Store,
+  { made, trained }: { readonly made: Date | null; readonly trained: Date | null },
+): Promise<string[]> => {
   const { rows } = await sql<{ id: string }>`
-    select id from pawl.datasets d where created_at < ${before} and gone_at is null and not exists (
-      select 1 from pawl.dataset_rows r join pawl.legal_holds h on h.user_id = any(r.users) and h.released_at is null
-        and (h.agent is null or h.agent = r.agent) where r.dataset = d.id)
+    with recursive learned(id) as (
+      select settings ->> 'dataset' from pawl.runs where created_at < ${trained}::timestamptz
+      union select d.replaced_by from pawl.datasets d join learned l on l.id = d.id where d.replaced_by is not null
+    )
+    select id from pawl.datasets d where gone_at is null
+      and (created_at < ${made}::timestamptz or id in (select id from learned where id is not null))
+      and not exists (
+        select 1 from pawl.dataset_rows r join pawl.legal_holds h on h.user_id = any(r.users) and h.released_at is null
+          and (h.agent is null or h.agent = r.agent) where r.dataset = d.id)
     order by id`
     .execute(store.db)
     .catch((error) => {

@@ -3,6 +3,7 @@ import { type ColumnType, type Generated, type Selectable, sql } from 'kysely';
 import type { StepMetrics } from '../train/metrics.ts';
 import type { RunCheckpoint, RunRecord, RunStatus, RunStore } from '../train/run-record.ts';
 import { type Store, storeError } from './postgres.ts';
+import { noteTraining } from './trained-days.ts';
 
 type Json<T> = ColumnType<T, string, string>;
 
@@ -25,6 +26,7 @@ type RunTables = {
     owner: string | null;
     heartbeat_at: Date;
     created_at: Date;
+    internal: boolean;
   };
   run_steps: {
     run: string;
@@ -57,30 +59,36 @@ export function postgresRunStore(store: Store): RunStore {
   };
   return {
     create: (run) =>
-      attempt(`Creating run ${run.id}`, async () => {
-        await db
-          .insertInto('runs')
-          .values({
-            id: run.id,
-            agent: run.agent,
-            recipe: run.recipe,
-            settings: JSON.stringify(run.settings),
-            base: run.base,
-            folder: run.folder,
-            seed: run.seed,
-            steps: run.steps,
-            step: run.step,
-            status: run.status,
-            reason: run.reason,
-            budget: JSON.stringify(run.budget),
-            spent: JSON.stringify(run.spent),
-            request: run.request,
-            owner: run.owner,
-            heartbeat_at: new Date(run.heartbeatAt),
-            created_at: new Date(run.createdAt),
-          })
-          .execute();
-      }),
+      attempt(`Creating run ${run.id}`, () =>
+        store.db.transaction().execute(async (transaction) => {
+          await transaction
+            .withTables<RunTables>()
+            .insertInto('runs')
+            .values({
+              id: run.id,
+              agent: run.agent,
+              recipe: run.recipe,
+              settings: JSON.stringify(run.settings),
+              base: run.base,
+              folder: run.folder,
+              seed: run.seed,
+              steps: run.steps,
+              step: run.step,
+              status: run.status,
+              reason: run.reason,
+              budget: JSON.stringify(run.budget),
+              spent: JSON.stringify(run.spent),
+              request: run.request,
+              owner: run.owner,
+              heartbeat_at: new Date(run.heartbeatAt),
+              created_at: new Date(run.createdAt),
+              internal: run.internal,
+            })
+            .execute();
+          const { dataset } = run.settings;
+          if (typeof dataset === 'string') await noteTraining(transaction, dataset, new Date(run.createdAt));
+        }),
+      ),
     get: (id) =>
       attempt(`Reading run ${id}`, async () => {
         const row = await db.selectFrom('runs').selectAll().where('id', '=', id).executeTakeFirst();

@@ -14,22 +14,25 @@ type Window = {
   readonly until: Date;
 };
 
-/** A conversation counts for the key and the kind of its first turn. */
+/**
+ * A conversation counts for the key and the kind of its first turn, the one that began when it did: joined by equality, so that the
+ * planner has good ways whatever it knows of the tables.
+ */
 export const sumScores = async (store: Store, { agent, origin, spec, since, until }: Window): Promise<ScoreSum[]> => {
   const earlier = new Date(since.getTime() - (until.getTime() - since.getTime()));
   type Row = { key: string; taskType: string } & Record<'n0' | 'n1', number> &
     Record<'mean0' | 'mean1' | 'variance0' | 'variance1', number | null>;
   const { rows } = await sql<Row>`
     with scored as (
-      select x.client_key as key, x.task_type, s.total, t.started_at >= ${since} as is_now
+      select distinct on (t.id, t.day) x.client_key as key, x.task_type, s.total, t.started_at >= ${since} as is_now
       from pawl.trajectories t
       join pawl.scores s on s.trajectory = t.id and s.agent = t.agent and s.day = t.day and s.spec = ${spec}
-      join lateral (
-        select client_key, task_type from pawl.turns x where x.trajectory = t.id and x.agent = t.agent
-          and x.started_at between t.started_at and t.ended_at order by x.started_at limit 1) x on true
+      join pawl.turns x on x.trajectory = t.id and x.agent = t.agent and x.started_at = t.started_at
+        and x.day = (t.started_at at time zone 'UTC')::date and x.day between ${dayOf(earlier)} and ${dayOf(until)}
       where t.agent = ${agent} and t.origin = ${origin} and t.started_at >= ${earlier} and t.started_at < ${until}
         and t.day between ${dayOf(earlier)} and ${addDays(dayOf(until), joinWindowDays)}
-        and x.client_key is not null and x.task_type is not null and s.total is not null)
+        and x.client_key is not null and x.task_type is not null and s.total is not null
+      order by t.id, t.day, x.id)
     select key, task_type as "taskType",
       count(*) filter (where not is_now)::integer as n0, count(*) filter (where is_now)::integer as n1,
       avg(total) filter (where not is_now) as mean0, avg(total) filter (where is_now) as mean1,

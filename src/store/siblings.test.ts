@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { giveConsent } from './consents.ts';
 import { entry, noon, sibling, turn } from './fixtures.ts';
-import { dropPartitionsBefore } from './partitions.ts';
+import { dropPartitions } from './partitions.ts';
 import { writeEntries } from './record.ts';
 import { readSiblings } from './siblings.ts';
 import { openSink } from './sink.ts';
@@ -54,7 +54,7 @@ describe('siblings', () => {
       store,
       [late, kept].map((one) => ({ kind: 'sibling' as const, sibling: sibling(one) })),
     );
-    await dropPartitionsBefore(store, '2026-05-21');
+    await dropPartitions(store, { before: '2026-05-21' });
     const { siblings: left } = await readSiblings(store, { agent: 'desk', turns: [late.id, kept.id] });
     expect([...left.keys()]).toEqual([kept.id]);
   });

@@ -25,3 +25,28 @@ function hasMask(value: unknown): boolean {
   if (typeof value === 'string') return mask.test(value);
   return typeof value === 'object' && value !== null && Object.values(value).some(hasMask);
 }
+
+type Named = { readonly name?: unknown; readonly function?: unknown; readonly custom?: unknown };
+const mostTools = 100;
+
+/** Of a tool, or of a call in chat form. */
+function nameOf(value: unknown): string | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const { name, function: called, custom } = value as Named;
+  const own = called ?? custom;
+  const found = typeof own === 'object' && own !== null ? (own as Named).name : name;
+  return typeof found === 'string' && found.length <= 128 ? found : null;
+}
+const namesIn = (list: unknown): string[] =>
+  Array.isArray(list) ? list.slice(0, 10 * mostTools).flatMap((one) => nameOf(one) ?? []) : [];
+
+/** Which of the tools that the request offers its answer calls, each once; null: it offers none. */
+export function toolsCalledOf({ request, choices }: Pick<Turn, 'request' | 'choices'>): string[] | null {
+  const offered = new Set([...namesIn(request.tools), ...namesIn(request.functions)]);
+  if (offered.size === 0) return null;
+  const message = choices[0]?.message as
+    | { readonly tool_calls?: unknown; readonly function_call?: unknown }
+    | undefined;
+  const called = [...namesIn(message?.tool_calls), ...namesIn([message?.function_call])];
+  return [...new Set(called)].filter((name) => offered.has(name)).slice(0, mostTools);
+}

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Trajectory } from '../collect/trajectory.ts';
 import { RequestError } from '../errors.ts';
 import { entry, noon, turn } from './fixtures.ts';
-import { dropPartitionsBefore, ensurePartitions, partitionDays } from './partitions.ts';
+import { dropPartitions, ensurePartitions, partitionDays } from './partitions.ts';
 import type { Store } from './postgres.ts';
 import { writeEntries } from './record.ts';
 import { withStore } from './test-store.ts';
@@ -209,8 +209,8 @@ describe('partitions', () => {
       entry.signal({ identity: 'old', at: noon - 2 * day }),
       entry.signal({ identity: 'new', at: noon }),
     ]);
-    expect(await dropPartitionsBefore(store, '2026-05-20')).toEqual(['2026-05-18']);
-    expect(await dropPartitionsBefore(store, '2026-05-20')).toEqual([]);
+    expect(await dropPartitions(store, { before: '2026-05-20' })).toEqual(['2026-05-18']);
+    expect(await dropPartitions(store, { before: '2026-05-20' })).toEqual([]);
     expect((await listAll(store, {}, 10)).map(({ id }) => id)).toEqual(['new']);
     expect((await store.pool.query('select identity from pawl.signals')).rows).toEqual([{ identity: 'new' }]);
     expect((await store.pool.query('select key from pawl.trajectory_keys')).rows).toEqual([{ key: 'order:2' }]);
@@ -227,7 +227,7 @@ describe('partitions', () => {
     store.knownDays.clear();
     await writeEntries(store, [entry.turn({ startedAt: noon - 2 * day })]);
     expect((await readTrajectory(store, 'conversation-1', { now }))?.turns).toHaveLength(2);
-    expect(await dropPartitionsBefore(store, '2026-05-20')).toEqual(['2026-05-18']);
+    expect(await dropPartitions(store, { before: '2026-05-20' })).toEqual(['2026-05-18']);
   });
 });
 

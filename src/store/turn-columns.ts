@@ -24,6 +24,8 @@ export type StoredTurn = Omit<Turn, 'request' | 'choices'> & {
   readonly taskType: string | null;
   /** There are masks of redaction in a user's words. */
   readonly personal: boolean;
+  /** Of the tools that were offered, those the answer called; null: none was offered. */
+  readonly toolsCalled: readonly string[] | null;
 };
 
 type Column = {
@@ -90,6 +92,7 @@ export const turnColumns = {
   redactions:       { name: 'redactions', type: 'jsonb', ...shown },
   taskType:         { name: 'task_type', type: 'text', ...orNull, ...inner },
   personal:         { name: 'personal', type: 'boolean', ...inner },
+  toolsCalled:      { name: 'tools_called', type: 'text[]', ...orNull, ...inner },
   contentBytes:     { name: 'content_bytes', type: 'integer', ...orNull, ...inner },
   frame:            { name: 'frame', type: 'json', ...content, ...inner },
   parts:            { name: 'parts', type: 'uuid[]', ...content, ...inner },

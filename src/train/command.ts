@@ -6,21 +6,22 @@ import { resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { Agent } from '../agent.ts';
 import { isReference } from '../artifacts/artifact.ts';
-import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { byOption, type CommonOptions, type Opened, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { agentOf, type Config } from '../config.ts';
 import { type ConditionName, conditionNames } from '../curate/prerequisites.ts';
 import { datasetOfFile, datasetReader } from '../curate/read.ts';
 import type { Engine } from '../engine/engine.ts';
 import { openEngine } from '../engine/open.ts';
 import { ConfigError, EngineError } from '../errors.ts';
-import { postgresRunStore } from '../store/runs.ts';
 import { plain } from '../terminal.ts';
 import { adviseOnEngine, type EngineAdvice, engineLines } from './advise-engine.ts';
 import { adviceLines, adviseStored } from './advise-stored.ts';
+import { auditedRuns } from './audited-runs.ts';
 import { type AskedRun, auditOverride, nameRun, specAsked } from './begin.ts';
 import { runFolder } from './checkpoints.ts';
 import { estimateCost } from './cost.ts';
 import { conclude, follow } from './follow.ts';
+import { markFor } from './internal.ts';
 import { type Plan, planRun, type RunSpec } from './plan.ts';
 import { fetchMaterial, keepMaterial } from './portable.ts';
 import { probeEngine } from './probe.ts';
@@ -105,7 +106,12 @@ export function trainCommand(): Command {
     .option('--attempts <n>', 'RFT and GRPO: attempts per task', wholeNumber(2, 256))
     .option('--learning-rate <rate>', 'peak learning rate', positive)
     .option('--kl <coefficient>', 'GRPO: pull towards the reference (default: 0.05)', positive)
-    .addOption(new Option('--credit <unit>', 'GRPO: what earns an advantage').choices(['attempt', 'turn']))
+    .addOption(
+      new Option('--credit <unit>', 'what earns credit in SFT, RFT and GRPO: the whole, or each turn').choices([
+        'attempt',
+        'turn',
+      ]),
+    )
     .option('--lag <steps>', 'GRPO: 1 plays the next batch while this one is learned (default: 0)', wholeNumber(0, 1))
     .option('--seed <n>', 'everything random follows from it', wholeNumber(0, 4_294_967_295), 1)
     .option('--budget-seconds <n>', 'stop after this time', positive)
@@ -117,7 +123,7 @@ export function trainCommand(): Command {
       `go on without these conditions of \`pawl curate check\`, of ${conditionNames.join(', ')}; stands in the audit log`,
       conditionList,
     )
-    .option('--by <name>', 'who does it; stands in the audit log', 'command line')
+    .option(...byOption())
     .option('--id <id>', 'name of the run (default: made from recipe and time)')
     .option('--json', 'the run, or the advice, as one JSON object; progress goes to standard error')
     .addHelpText(
@@ -142,8 +148,10 @@ async function begin(options: TrainOptions, opened: Opened): Promise<void> {
   for (const material of unused) say(`Not used: ${material}.`);
   const engine = await openEngine(config.engine);
   try {
+    const internal = await markFor({ store, artifacts, engine }, spec);
+    if (internal) say('Internal: what it learns from is confidential; its model stays inside this deployment.');
     const here = await fetchMaterial(artifacts, spec);
-    const runs = postgresRunStore(store);
+    const runs = auditedRuns(store, options.by);
     const id = await nameRun(runs, spec.recipe, options.id, new Date());
     const plan = await planRun(here.settings, here, engine, reader, agent);
     if (plan.tooLong > 0) say(`Left out: ${plan.tooLong} that are longer than the model’s context.`);
@@ -154,7 +162,8 @@ async function begin(options: TrainOptions, opened: Opened): Promise<void> {
     }
     if (options.estimate) return;
     const kept = await keepMaterial(artifacts, spec);
-    const run = await createRun(runs, { ...kept, id, folder: runFolder(artifacts, id) }, plan.stages, Date.now());
+    const fresh = { ...kept, id, folder: runFolder(artifacts, id), internal };
+    const run = await createRun(runs, fresh, plan.stages, Date.now());
     await auditOverride(store, run, overridden, options.by);
     await follow(id, runs, { engine, plan, opened }, options.json ? process.stderr : process.stdout);
     await conclude(id, runs, { engine, opened, json: options.json === true });

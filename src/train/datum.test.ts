@@ -8,7 +8,7 @@ describe('sequences', () => {
     expect([...s!.targets]).toEqual([11, 12, 13]);
     expect([...s!.turns]).toEqual([-1, 0, 0]);
     expect([...s!.logprobs]).toEqual([0, -1, -2]);
-    expect([...supervisedDatum(s!, 0.5).weights!]).toEqual([0, 0.5, 0.5]);
+    expect([...supervisedDatum(s!, () => 0.5).weights!]).toEqual([0, 0.5, 0.5]);
   });
 
   it('put turns into one sequence while each prompt extends what was there, and learn nothing from tool results', () => {

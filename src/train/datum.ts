@@ -27,6 +27,8 @@ export type WrittenTurn = {
   readonly completion: Tokens;
   /** Absent for examples nobody sampled, e.g. an expert's. */
   readonly logprobs?: PerToken;
+  /** What it was worth by itself, 0–1; absent where nobody says. Read where credit is per turn. */
+  readonly worth?: number;
 };
 
 type Open = { readonly ids: number[]; readonly writer: number[]; readonly sampled: number[] };
@@ -78,20 +80,22 @@ function startsWith(long: Tokens, short: readonly number[]): boolean {
   return true;
 }
 
-/** How many targets of a sequence the model wrote. */
-export function ownCount(sequence: Sequence): number {
-  let n = 0;
-  const { turns } = sequence;
-  for (let i = 0; i < turns.length; i++) if (turns[i]! >= 0) n++;
-  return n;
+/** What the targets that the model wrote weigh together. */
+export function ownWeight({ turns }: Sequence, weightOf: (turn: number) => number): number {
+  let sum = 0;
+  for (let i = 0; i < turns.length; i++) if (turns[i]! >= 0) sum += weightOf(turns[i]!);
+  return sum;
 }
 
-/** A cross-entropy datum: every own token weighs `weight`. */
-export function supervisedDatum(sequence: Sequence, weight: number): Datum {
+/** How many targets of a sequence the model wrote. */
+export const ownCount = (sequence: Sequence): number => ownWeight(sequence, () => 1);
+
+/** A cross-entropy datum: every own token weighs what its turn does. */
+export function supervisedDatum(sequence: Sequence, weightOf: (turn: number) => number): Datum {
   return {
     tokens: sequence.tokens,
     targets: sequence.targets,
-    weights: Float32Array.from(sequence.turns, (turn) => (turn >= 0 ? weight : 0)),
+    weights: Float32Array.from(sequence.turns, (turn) => (turn >= 0 ? weightOf(turn) : 0)),
   };
 }
 

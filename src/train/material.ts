@@ -26,10 +26,10 @@ export const exampleOf = (
   id,
   taskType,
   quality,
-  turns: answers.map(({ at, reasoning }) => {
+  turns: answers.map(({ at, reasoning, score }) => {
     const said = messages[at]!;
     const whole = reasoning === '' ? said : ({ ...said, reasoning_content: reasoning } as Message);
-    return writtenTurn(codec, messages.slice(0, at), whole, tools);
+    return { ...writtenTurn(codec, messages.slice(0, at), whole, tools), ...(score === null ? {} : { worth: score }) };
   }),
 });
 

@@ -218,8 +218,8 @@ function stageSettings(settings: RunSettings): NonNullable<Ingredients['settings
   const rate = ({ schedule }: { readonly schedule: Schedule }) =>
     learningRate === undefined ? {} : { schedule: { ...schedule, peak: learningRate } };
   return {
-    sft: { ...sftDefaults, ...rate(sftDefaults) },
-    rft: { ...rftDefaults, ...given({ attempts }), ...rate(rftDefaults) },
+    sft: { ...sftDefaults, ...rate(sftDefaults), ...(credit === 'turn' ? { credit } : {}) },
+    rft: { ...rftDefaults, ...given({ attempts }), ...rate(rftDefaults), ...(credit === 'turn' ? { credit } : {}) },
     dpo: { ...dpoDefaults, ...rate(dpoDefaults) },
     grpo: {
       ...grpoDefaults,

@@ -83,7 +83,7 @@ async function examplesOf(from: Ingredients): Promise<readonly Example[]> {
     id: a.id,
     taskType: a.taskType,
     quality: a.reward,
-    turns: a.turns,
+    turns: a.turns.map(({ reward, ...turn }) => ({ ...turn, ...(reward === undefined ? {} : { worth: reward }) })),
   }));
 }
 

@@ -2,10 +2,13 @@
  * What a run has come to. Only a finished run has a result: the newest checkpoint of one that was interrupted, paused or
  * stopped is a model that nobody asked for. Whoever wants a run's weights asks here and nowhere else.
  */
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import type { Engine } from '../engine/engine.ts';
+import { writeMark } from '../engine/internal-mark.ts';
 import { type Checkpoints, checkpointsInFolder } from './checkpoints.ts';
 import { reload } from './reload.ts';
-import { bestCheckpoint, type RunCheckpoint, type RunRecord, type RunStore } from './run-record.ts';
+import { bestCheckpoint, markOf, type RunCheckpoint, type RunRecord, type RunStore } from './run-record.ts';
 
 export type RunResult =
   | { readonly kind: 'finished'; readonly checkpoint: RunCheckpoint }
@@ -63,9 +66,21 @@ export async function exportResult(
   const merged = `${run}.merged`;
   try {
     if (lora !== undefined) await engine.snapshot(run, merged);
-    await engine.save(lora === undefined ? run : merged, folder, { optimizer: false });
+    await saved(record, folder, (at) => engine.save(lora === undefined ? run : merged, at, { optimizer: false }));
     if (lora !== undefined) await engine.unload(merged);
   } finally {
     await engine.unload(run);
   }
+}
+
+/** Weights that have to carry a mark are not there before it is. */
+async function saved(run: RunRecord, folder: string, save: (at: string) => Promise<void>): Promise<void> {
+  if (!run.internal) return save(folder);
+  const draft = join(dirname(folder), `.unmarked-${basename(folder)}`);
+  await rm(draft, { recursive: true, force: true });
+  await mkdir(dirname(folder), { recursive: true });
+  await save(draft);
+  await writeMark(draft, markOf(run));
+  await rm(folder, { recursive: true, force: true });
+  await rename(draft, folder);
 }

@@ -11,7 +11,7 @@ import { attemptMetrics } from './grpo.ts';
 import { draw, mixSeed } from './order.ts';
 import { type Replay, replayed } from './replay.ts';
 import { learningRate, type Schedule } from './schedule.ts';
-import { type Example, supervisedStep } from './sft.ts';
+import { type Example, type SftCredit, supervisedStep } from './sft.ts';
 import type { Stage } from './stage.ts';
 
 export type RftSettings = {
@@ -25,6 +25,7 @@ export type RftSettings = {
   readonly schedule: Schedule;
   readonly adam: Omit<AdamParams, 'learningRate'>;
   readonly replay?: Replay;
+  readonly credit?: SftCredit;
   /** Expected tokens of one attempt, for the estimate only. */
   readonly tokensPerAttempt: number;
 };
@@ -51,7 +52,10 @@ export function bestOfGroups(groups: readonly Group[], minReward: number): Examp
         id: best.id,
         taskType: best.taskType,
         quality: best.reward,
-        turns: best.turns.map((t) => ({ prompt: [...t.prompt], completion: [...t.completion] })),
+        turns: best.turns.map(({ prompt, completion, reward }) => ({
+          ...{ prompt: [...prompt], completion: [...completion] },
+          ...(reward === undefined ? {} : { worth: reward }),
+        })),
       },
     ];
   });
@@ -98,7 +102,12 @@ export function rft(source: AttemptSource, settings: Partial<RftSettings> = {}):
           const batch = draw(kept.length, at * size, size, mixSeed(seed, 3, round)).map((i) => kept[i]!);
           const extra = replayed(set.replay, size, index, mixSeed(seed, 1));
           const rate = learningRate(set.schedule, round * set.learningSteps + at, learning);
-          return supervisedStep({ engine, model }, [...batch, ...extra], { ...set.adam, learningRate: rate });
+          return supervisedStep(
+            { engine, model },
+            [...batch, ...extra],
+            { ...set.adam, learningRate: rate },
+            set.credit,
+          );
         },
         state: () => kept,
         end: async () => {},

@@ -9,6 +9,7 @@
  * whose process is gone. `request` stands until a process takes the run again: it tells what somebody paused from what was
  * merely interrupted.
  */
+import type { InternalMark } from '../engine/internal-mark.ts';
 import type { StepMetrics } from './metrics.ts';
 import { ownerName } from './owner.ts';
 import type { Budget, Spent } from './stop.ts';
@@ -41,6 +42,8 @@ export type RunRecord = {
   readonly owner: string | null;
   readonly heartbeatAt: number; // ms since epoch
   readonly createdAt: number;
+  /** Its weights learned from what is confidential, and stay inside the deployment. */
+  readonly internal: boolean;
 };
 
 export type RunCheckpoint = {
@@ -88,6 +91,13 @@ export function claimRefusal(run: RunRecord, now: number, alive: (owner: string)
   if (living === false || (living === null && silent)) return null;
   return `Run ${run.id} is being run by ${ownerName(run.owner)}; stop it there first.`;
 }
+
+/** What the weights of an internal run carry. */
+export const markOf = ({ agent, id, settings: { dataset } }: RunRecord): InternalMark => ({
+  agent,
+  run: id,
+  dataset: typeof dataset === 'string' ? dataset : null,
+});
 
 /** The checkpoint a run is judged by: the best on validation, the newest of equals; without validation, the newest. */
 export function bestCheckpoint(checkpoints: readonly RunCheckpoint[]): RunCheckpoint | null {

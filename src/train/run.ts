@@ -12,13 +12,21 @@
 import { appendFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Engine, LoraSpec } from '../engine/engine.ts';
+import { writeMark } from '../engine/internal-mark.ts';
 import { ConflictError, EngineError } from '../errors.ts';
 import { type Checkpoints, checkpointsInFolder } from './checkpoints.ts';
 import { type StepMetrics, toJsonLine } from './metrics.ts';
 import { mixSeed } from './order.ts';
 import { ownerAlive, thisOwner } from './owner.ts';
 import { reload } from './reload.ts';
-import { claimRefusal, type RunCheckpoint, type RunRecord, type RunStatus, type RunStore } from './run-record.ts';
+import {
+  claimRefusal,
+  markOf,
+  type RunCheckpoint,
+  type RunRecord,
+  type RunStatus,
+  type RunStore,
+} from './run-record.ts';
 import type { Stage } from './stage.ts';
 import { createStepClock, timedEngine, timeFigures } from './step-clock.ts';
 import { overBudget, type Spent, type Stop, type StopRules, stopDefaults, stopRule } from './stop.ts';
@@ -50,7 +58,8 @@ export type RunParts = {
   readonly isTaken?: boolean;
 };
 
-export type NewRun = Pick<RunRecord, 'id' | 'agent' | 'recipe' | 'settings' | 'base' | 'folder' | 'seed' | 'budget'>;
+export type NewRun = Pick<RunRecord, 'id' | 'agent' | 'recipe' | 'settings' | 'base' | 'folder' | 'seed' | 'budget'> &
+  Partial<Pick<RunRecord, 'internal'>>;
 
 /** Writes the record of a run that has not begun. */
 export async function createRun(
@@ -70,6 +79,7 @@ export async function createRun(
     owner: null,
     heartbeatAt: now,
     createdAt: now,
+    internal: run.internal ?? false,
   };
   await store.create(record);
   return record;
@@ -173,6 +183,7 @@ async function* carryOn(
     const name = kind === 'stage' ? `stage-${stage}` : `step-${String(step).padStart(6, '0')}`;
     const draft = await kept.draft(name);
     await engine.save(model, draft, { optimizer: kind === 'step' });
+    if (record.internal) await writeMark(draft, markOf(record));
     const at = await kept.keep(draft, name);
     await store.saveCheckpoint({ run: id, step, kind, stage, folder: at, state: state ?? null, validation });
     await prune(store, id, kept, at);

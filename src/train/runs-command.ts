@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { byOption, type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
 import { datasetReader } from '../curate/read.ts';
 import { openEngine } from '../engine/open.ts';
@@ -12,6 +12,7 @@ import { NotFoundError } from '../errors.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import { plain, table } from '../terminal.ts';
 import { askRun } from './ask.ts';
+import { auditedRuns } from './audited-runs.ts';
 import { duration } from './cost.ts';
 import { conclude, follow, liveView } from './follow.ts';
 import { toJsonLine, toPrometheus } from './metrics.ts';
@@ -117,9 +118,10 @@ export function runsCommand(): Command {
     withConfigOption(new Command(request))
       .description(description)
       .argument('<id>')
-      .action((id: string, options: CommonOptions) =>
+      .option(...byOption())
+      .action((id: string, options: CommonOptions & { readonly by: string }) =>
         withHome(options, 'existing', async ({ store, terminal }) => {
-          const runs = postgresRunStore(store);
+          const runs = auditedRuns(store, options.by);
           const run = await needRun(runs, id);
           terminal.write((await askRun(runs, run, request, Date.now())).sentence);
         }),
@@ -128,11 +130,12 @@ export function runsCommand(): Command {
   const resume = withConfigOption(new Command('resume'))
     .description('Go on with a run that was paused, stopped or killed, from its newest checkpoint.')
     .argument('<id>')
+    .option(...byOption())
     .option('--json', 'what came of it as one JSON object')
-    .action((id: string, options: CommonOptions) =>
+    .action((id: string, options: CommonOptions & { readonly by: string }) =>
       withHome(options, 'existing', async (opened) => {
         const { config, store, artifacts } = opened;
-        const runs = postgresRunStore(store);
+        const runs = auditedRuns(store, options.by);
         const run = await needRun(runs, id);
         const engine = await openEngine(config.engine);
         try {

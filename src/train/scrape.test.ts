@@ -15,7 +15,14 @@ const run = (id: string, heartbeatAt: number): RunRecord => ({
     step: 0,
     reason: null,
   },
-  ...{ budget: {}, spent: { seconds: 0, tokens: 0, money: 0 }, request: null, owner: null, createdAt: 0 },
+  ...{
+    budget: {},
+    spent: { seconds: 0, tokens: 0, money: 0 },
+    request: null,
+    owner: null,
+    createdAt: 0,
+    internal: false,
+  },
   ...{ status: 'running', heartbeatAt },
 });
 const step = (n: number, success: number) => ({ step: n, stage: 'grpo', stageStep: n, values: { success } });

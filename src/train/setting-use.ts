@@ -18,7 +18,7 @@ const readBy = {
   steps: ['grpo'],
   tasksPerStep: ['grpo'],
   kl: ['grpo'],
-  credit: ['grpo'],
+  credit: ['sft', 'rft', 'grpo'],
   lag: ['grpo'],
 } as const satisfies Record<string, readonly Algorithm[]>;
 

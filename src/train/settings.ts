@@ -40,7 +40,12 @@ export const trainSettings = z
     attempts: z.int().min(2).max(256).optional().meta({ unit: 'attempts', description: 'Attempts at each task.' }),
     learningRate: z.number().positive().max(1).optional().describe('Peak of the learning rate.'),
     kl: z.number().min(0).max(10).optional().describe('GRPO: pull towards the reference.'),
-    credit: z.enum(['attempt', 'turn']).optional().describe('GRPO: what earns an advantage.'),
+    credit: z
+      .enum(['attempt', 'turn'])
+      .optional()
+      .describe(
+        'What earns credit: the whole, or each turn; in SFT and RFT a turn then weighs what it was worth, in GRPO it has an advantage of its own.',
+      ),
     lag: z.int().min(0).max(1).optional().meta({
       unit: 'steps',
       description:

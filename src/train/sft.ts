@@ -1,11 +1,11 @@
 /**
  * Supervised fine-tuning: learn to write what good examples wrote. Only examples of quality ≥ 0.8 are used, loss
  * falls only on the model's own tokens, and a batch's loss is the mean over those tokens, so long examples count by what
- * they say. What is left out: packing; the engine batches sequences as it likes, and sums do not care.
+ * they say; with credit per turn, by what each turn was worth. What is left out: packing; the engine batches sequences as it likes, and sums do not care.
  */
 import type { AdamParams, Datum } from '../engine/engine.ts';
 import { ConfigError } from '../errors.ts';
-import { ownCount, sequences, supervisedDatum, type WrittenTurn } from './datum.ts';
+import { ownCount, ownWeight, sequences, supervisedDatum, type WrittenTurn } from './datum.ts';
 import { draw, mixSeed } from './order.ts';
 import { type Replay, replayed } from './replay.ts';
 import { learningRate, type Schedule } from './schedule.ts';
@@ -19,6 +19,9 @@ export type Example = {
   readonly turns: readonly WrittenTurn[];
 };
 
+/** What earns weight: the example as a whole, or each of its turns by what it was worth. */
+export type SftCredit = 'attempt' | 'turn';
+
 export type SftSettings = {
   readonly epochs: number;
   readonly batchSize: number;
@@ -26,6 +29,7 @@ export type SftSettings = {
   readonly schedule: Schedule;
   readonly adam: Omit<AdamParams, 'learningRate'>;
   readonly replay?: Replay;
+  readonly credit?: SftCredit;
 };
 
 export const sftDefaults: SftSettings = {
@@ -66,6 +70,7 @@ export function sft(all: readonly Example[], settings: Partial<SftSettings> = {}
               ...set.adam,
               learningRate: rate,
             },
+            set.credit,
           );
         },
         state: () => undefined,
@@ -75,19 +80,31 @@ export function sft(all: readonly Example[], settings: Partial<SftSettings> = {}
   };
 }
 
-/** The data of one supervised step: every own token weighs 1 / (own tokens of the batch). */
-export function supervisedData(batch: readonly Example[]): { data: Datum[]; own: number } {
-  const all = batch.flatMap((e) => sequences(e.turns));
-  const own = all.reduce((sum, s) => sum + ownCount(s), 0);
-  return { data: all.map((s) => supervisedDatum(s, 1 / Math.max(1, own))), own };
+/**
+ * The data of one supervised step: every own token weighs 1 / (own tokens of the batch). With credit per turn it weighs what its turn
+ * was worth, over the sum of that: a turn worth nothing is context, and the step is as large as it would be.
+ */
+export function supervisedData(
+  batch: readonly Example[],
+  credit: SftCredit = 'attempt',
+): { data: Datum[]; own: number } {
+  const all = batch.flatMap(({ turns }) => {
+    const weightOf = credit === 'turn' ? (k: number) => turns[k]!.worth ?? 1 : () => 1;
+    return sequences(turns).map((sequence) => ({ sequence, weightOf }));
+  });
+  const own = all.reduce((sum, { sequence }) => sum + ownCount(sequence), 0);
+  const weight = all.reduce((sum, { sequence, weightOf }) => sum + ownWeight(sequence, weightOf), 0);
+  const scale = weight === 0 ? 0 : 1 / weight;
+  return { data: all.map(({ sequence, weightOf }) => supervisedDatum(sequence, (k) => weightOf(k) * scale)), own };
 }
 
 export async function supervisedStep(
   { engine, model }: Pick<StageContext, 'engine' | 'model'>,
   batch: readonly Example[],
   adam: AdamParams,
+  credit?: SftCredit,
 ) {
-  const { data, own } = supervisedData(batch);
+  const { data, own } = supervisedData(batch, credit);
   // Sent together: an engine carries them out in order, and a remote one does not wait for us in between.
   const [{ loss, entropies }, { gradNorm }] = await Promise.all([
     engine.forwardBackward(model, data, { kind: 'cross_entropy' }),

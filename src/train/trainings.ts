@@ -18,9 +18,10 @@ import type { Engine } from '../engine/engine.ts';
 import { ConflictError, NotFoundError, StoreError } from '../errors.ts';
 import { writeAtomically } from '../store/atomic-file.ts';
 import type { Store } from '../store/postgres.ts';
-import { postgresRunStore } from '../store/runs.ts';
+import { auditedRuns } from './audited-runs.ts';
 import { type AskedRun, auditOverride, nameRun, specAsked } from './begin.ts';
 import { modelFolder, runFolder, runPlaces } from './checkpoints.ts';
+import { markFor } from './internal.ts';
 import { ownerAlive, thisOwner } from './owner.ts';
 import { type Plan, planRun, type Specified, settingsOf } from './plan.ts';
 import { fetchMaterial, keepMaterial } from './portable.ts';
@@ -58,7 +59,7 @@ const leftSchema = z.strictObject({ run: z.string().min(1) });
 
 export function createTrainings({ store, artifacts, config, engine: open, log }: TrainingsParts): Trainings {
   const { home } = artifacts;
-  const runs = postgresRunStore(store);
+  const runs = auditedRuns(store, 'pawl');
   const reader = datasetReader(store, artifacts);
   const stop = new AbortController();
   const { signal } = stop;
@@ -199,9 +200,12 @@ export function createTrainings({ store, artifacts, config, engine: open, log }:
         const { spec, reasons, unused, overridden } = await specAsked({ store, artifacts, agent }, asked);
         const id = await nameRun(runs, spec.recipe, wanted, new Date());
         const here = await fetchMaterial(artifacts, spec);
-        const plan = await planRun(here.settings, here, await open(), reader, agent);
+        const engine = await open();
+        const internal = await markFor({ store, artifacts, engine }, spec);
+        const plan = await planRun(here.settings, here, engine, reader, agent);
         const kept = await keepMaterial(artifacts, spec);
-        const run = await createRun(runs, { ...kept, id, folder: runFolder(artifacts, id) }, plan.stages, Date.now());
+        const fresh = { ...kept, id, folder: runFolder(artifacts, id), internal };
+        const run = await createRun(auditedRuns(store, by), fresh, plan.stages, Date.now());
         await auditOverride(store, run, overridden, by);
         return { run, plan, reasons, unused };
       }),

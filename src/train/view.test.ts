@@ -21,6 +21,7 @@ const run: RunRecord = {
   owner: 'h:1',
   heartbeatAt: 0,
   createdAt: 0,
+  internal: false,
 };
 const steps: StepMetrics[] = [0, 1].map((step) => ({
   step,

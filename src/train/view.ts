@@ -55,7 +55,7 @@ export function renderRun(run: RunRecord, metrics: readonly StepMetrics[], width
   const last = metrics.at(-1);
   const left = run.status === 'running' ? secondsLeft(run, metrics) : null;
   const lines = [
-    `${run.id}  ${run.recipe}  ${run.agent}  ${run.status}${run.reason ? `: ${run.reason}` : ''}`,
+    `${run.id}  ${run.recipe}  ${run.agent}  ${run.status}${run.internal ? ', internal' : ''}${run.reason ? `: ${run.reason}` : ''}`,
     `${progressBar(run.step / Math.max(1, run.steps), Math.max(10, width - 50))} ${run.step}/${run.steps}` +
       `${last ? `  ${last.stage}` : ''}  ${duration(run.spent.seconds)}${left === null ? '' : `, ${duration(left)} left`}`,
   ];

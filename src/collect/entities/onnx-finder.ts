@@ -1,10 +1,10 @@
 /**
- * A token-classification model in a folder (model.onnx, tokenizer.json, config.json with id2label), on ONNX Runtime. Words are
+ * A token-classification model in a folder (model.onnx and its weights, tokenizer.json, config.json with id2label), on ONNX Runtime. Words are
  * tokenised one by one, so that places in the text are known without the tokenizer telling them, and a word has the
  * label of its first token, as such models are trained. Labels are BIO or BIOES: B-, I-, E-, S- and a kind. Long texts go
  * in windows of as many tokens as models commonly take, a window beginning at a word.
  */
-import { readFile } from 'node:fs/promises';
+import { access, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { z } from 'zod';
@@ -13,6 +13,7 @@ import type { Span } from '../redact/redactor.ts';
 import { entityKind, type FindEntities } from './finder.ts';
 
 const WINDOW = 384;
+const inputs = ['input_ids', 'attention_mask', 'token_type_ids'];
 const word = /[\p{L}\p{M}\p{N}]+|[^\s\p{L}\p{M}\p{N}]/gu;
 const modelConfig = z.object({ id2label: z.record(z.string(), z.string()) });
 
@@ -20,17 +21,24 @@ export type OnnxSettings = { readonly folder: string; readonly minScore: number 
 type Placed = { readonly start: number; readonly end: number; readonly tokens: readonly number[] };
 
 export async function openOnnxFinder({ folder, minScore }: OnnxSettings): Promise<FindEntities> {
-  const read = async (name: string): Promise<Buffer> =>
-    readFile(join(folder, name)).catch((cause) => {
-      throw new ConfigError(`pii.model.folder: ${join(folder, name)} cannot be read.`, { cause });
-    });
+  const missing = (name: string) => (cause: unknown) => {
+    throw new ConfigError(`pii.model.folder: ${join(folder, name)} cannot be read.`, { cause });
+  };
+  const read = async (name: string): Promise<Buffer> => readFile(join(folder, name)).catch(missing(name));
   const parsed = modelConfig.safeParse(JSON.parse((await read('config.json')).toString('utf8')));
   if (!parsed.success) throw new ConfigError(`pii.model.folder: ${folder}/config.json has no id2label.`);
   const labels = Object.entries(parsed.data.id2label).sort((a, b) => Number(a[0]) - Number(b[0]));
   const names = labels.map(([, label]) => label);
   const tokenizer = new Tokenizer(JSON.parse((await read('tokenizer.json')).toString('utf8')), {});
   const { InferenceSession, Tensor } = await import('onnxruntime-node');
-  const session = await InferenceSession.create(await read('model.onnx'), { intraOpNumThreads: 1 });
+  await access(join(folder, 'model.onnx')).catch(missing('model.onnx'));
+  // By its path: weights may lie in a file beside it.
+  const session = await InferenceSession.create(join(folder, 'model.onnx'), { intraOpNumThreads: 1 });
+  const unknown = session.inputNames.filter((name) => !inputs.includes(name));
+  if (unknown.length > 0)
+    throw new ConfigError(
+      `pii.model.folder: model.onnx asks for ${unknown.join(', ')}; known are ${inputs.join(', ')}.`,
+    );
   const frame = tokenizer.encode('').ids; // what it puts around a text: [CLS] [SEP], or nothing
   const [before, behind] = [frame.slice(0, Math.ceil(frame.length / 2)), frame.slice(Math.ceil(frame.length / 2))];
 

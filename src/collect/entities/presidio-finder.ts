@@ -1,6 +1,7 @@
 /** Asks a Presidio analyzer (POST /analyze), a text at a time and a few at once. What it does not answer in time is an error. */
 import { z } from 'zod';
 import type { Span } from '../redact/redactor.ts';
+import { parseUntrusted } from '../untrusted.ts';
 import { entityKind, type FindEntities } from './finder.ts';
 
 const TIMEOUT_MS = 30_000;
@@ -15,17 +16,10 @@ export type PresidioSettings = { readonly url: string; readonly language: string
 export function openPresidioFinder({ url, language, minScore }: PresidioSettings): FindEntities {
   const ask = async (text: string): Promise<Span[]> => {
     if (text.trim().length < 2) return [];
-    const response = await fetch(`${url.replace(/\/+$/, '')}/analyze`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ text, language, score_threshold: minScore }),
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    if (!response.ok) throw new Error(`The Presidio analyzer at ${url} answered ${response.status}.`);
-    const body = await response.text();
-    if (body.length > MOST_BYTES) throw new Error(`The Presidio analyzer at ${url} answered more than 4 MB.`);
+    const found = answer.safeParse(parseUntrusted(await send(url, { text, language, score_threshold: minScore })));
+    if (!found.success) throw new Error(`The Presidio analyzer at ${url} answered with what is no list of entities.`);
     const at = unitsOf(text);
-    return answer.parse(JSON.parse(body)).flatMap(({ entity_type, start, end, score }): Span[] => {
+    return found.data.flatMap(({ entity_type, start, end, score }): Span[] => {
       const kind = entityKind(entity_type);
       if (kind === null || score < minScore || end <= start) return [];
       return [{ start: at(start), end: at(end), kind, confidence: score, isContextual: true, isGuess: true }];
@@ -37,6 +31,45 @@ export function openPresidioFinder({ url, language, minScore }: PresidioSettings
       found.push(...(await Promise.all(texts.slice(i, i + AT_ONCE).map(ask))));
     return found;
   };
+}
+
+async function send(
+  url: string,
+  asked: { readonly language: string; readonly [field: string]: unknown },
+): Promise<string> {
+  const late = AbortSignal.timeout(TIMEOUT_MS);
+  try {
+    const response = await fetch(`${url.replace(/\/+$/, '')}/analyze`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(asked),
+      signal: late,
+    });
+    if (!response.ok) {
+      await response.body?.cancel();
+      throw new Error(`answered ${response.status}; has it a model for the language ${asked.language}?`);
+    }
+    return await readText(response);
+  } catch (error) {
+    const { message, cause } = error as Error;
+    const why = late.aborted
+      ? `did not answer within ${TIMEOUT_MS / 1000} s`
+      : cause instanceof Error
+        ? `cannot be reached: ${cause.message}`
+        : message;
+    throw new Error(`The Presidio analyzer at ${url} (pii.model) ${why}`, { cause: error });
+  }
+}
+
+async function readText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    if (bytes > MOST_BYTES) throw new Error(`answered more than ${MOST_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** Python counts characters, we count UTF-16 units. */

@@ -1,23 +1,29 @@
 /** The checks of a rollout, in the order they are told. */
 import type { RolloutSettings } from '../rollout.ts';
 import type { Check, Finding, Sides } from './check.ts';
+import type { DeclaredCheck } from './declared.ts';
 import { errors } from './errors.ts';
 import { feedback } from './feedback.ts';
 import { latency } from './latency.ts';
 import { outcome } from './outcome.ts';
+import { prometheus } from './prometheus.ts';
 import { ratio } from './ratio.ts';
+import { signals } from './signals.ts';
 import { slice } from './slice.ts';
 
 /** What each check measured, by its name. */
 export type Measurements = Readonly<Record<string, unknown>>;
 
-const checksOf = ({ outcome: called }: RolloutSettings): readonly Check[] => [
+const checksOf = ({ outcome: called, checks = [] }: RolloutSettings): readonly Check[] => [
   ratio,
   errors,
   latency,
   ...(called === null ? [] : [outcome(called), slice(called)]),
   feedback,
+  ...checks.map(declared),
 ];
+
+const declared = (one: DeclaredCheck): Check => ('signals' in one ? signals(one) : prometheus(one));
 
 export async function measure(sides: Sides): Promise<Measurements> {
   const measured: [string, unknown][] = [];

@@ -2,7 +2,8 @@
  * A check: one thing that must not get worse for the users of a candidate. It measures both releases, and judges what it
  * measured in one of four ends. Another check is one more file here and one more line in all.ts.
  */
-import type { Calls, Said } from '../../store/measures.ts';
+import type { Calls, Said, Window } from '../../store/measures.ts';
+import type { Conversation } from '../../store/signal-values.ts';
 import { meanOf } from '../evidence.ts';
 import type { RolloutSettings } from '../rollout.ts';
 import type { Sample } from '../slice.ts';
@@ -23,12 +24,17 @@ export type Both<T> = { readonly baseline: T; readonly candidate: T };
 /** What can be measured of the two releases of a rollout since its step began. Each is read once, whoever asks. */
 export type Sides = {
   readonly settings: RolloutSettings;
+  readonly agent: string;
+  /** Names of the releases, and the time in which each is looked at. */
+  readonly windows: Both<Pick<Window, 'release' | 'since' | 'until'>>;
   /** Of users that should get the candidate. */
   readonly share: number;
   /** Users whose conversations were begun with each, as drawn. */
   units(): Promise<Both<number>>;
   calls(): Promise<Both<Calls>>;
   said(): Promise<Both<Said>>;
+  /** Of each conversation, the signals of these names. */
+  signals(names: readonly string[]): Promise<Both<readonly Conversation[]>>;
   /** Of the candidate's calls that worked. */
   slowerThan(limitMs: number): Promise<{ readonly count: number; readonly of: number }>;
 };

@@ -168,7 +168,7 @@ export function createOnnxEngine(options: OnnxEngineOptions = {}): Engine {
   }
 
   return {
-    traits: { computesHere: true, overlaps: true },
+    traits: { computesHere: true, overlaps: true, isInside: true },
 
     async load(name, folder, { lora } = {}) {
       const summary = await inspectCheckpoint(folder);

@@ -40,6 +40,8 @@ export type TinkerOptions = {
   readonly dialect?: DialectName | undefined;
   /** Of an adapter nobody gave a rank for. */
   readonly rank?: number | undefined; // 16
+  /** The server is part of the deployment. */
+  readonly inside?: boolean | undefined;
   /** How long a server that cannot be reached is waited for. */
   readonly patienceMs?: number | undefined; // 5 minutes
   /** How long one request may take. */
@@ -248,7 +250,11 @@ export function createTinkerEngine(options: TinkerOptions): Engine {
   }
 
   return {
-    traits: { computesHere: false, overlaps: dialect.snapshots === 'isolated' },
+    traits: {
+      computesHere: false,
+      overlaps: dialect.snapshots === 'isolated',
+      isInside: options.inside === true,
+    },
 
     async load(name, from, { lora } = {}) {
       claim(name);

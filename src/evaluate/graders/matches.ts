@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { withinTime } from '../../score/time-limit.ts';
 import { type Grader, quoted, textOf } from './grader.ts';
 
-const limitMs = 200;
+const limitMs = 500;
 
 const pattern = z.string().min(1).max(1000);
 const flags = z.string().regex(/^[imsu]{0,4}$/, 'flags are of i, m, s and u');
