@@ -83,7 +83,17 @@ async function seedRun(store: Store, now: number): Promise<void> {
   const spent = { seconds: 1840, tokens: 2_400_000, money: 1.28 };
   await runs.create({
     ...{ id: stagesRun, agent: 'desk', recipe: 'grpo', settings: { dataset: 'desk-v1', attempts: 8 }, base: 'base' },
-    ...{ folder: 'runs', seed: 1, steps: 120, step: 0, status: 'running', reason: null, budget: { money: 5 }, spent },
+    ...{
+      folder: 'runs',
+      seed: 1,
+      steps: 120,
+      step: 0,
+      status: 'running',
+      reason: null,
+      budget: { money: 5 },
+      spent,
+      internal: false,
+    },
     ...{ request: null, owner: null, heartbeatAt: now - 2 * hour, createdAt: now - 3 * hour },
   });
   for (let step = 0; step < 80; step++)
