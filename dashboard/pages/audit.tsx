@@ -1,24 +1,27 @@
 /** Who did what, and when: the log in which every line seals the one before it. */
+import { useState } from 'react';
+import { useAnswer } from '../answer.ts';
 import { ask } from '../client.ts';
 import { Command } from '../parts/command.tsx';
+import { Tag } from '../parts/figure.tsx';
 import { type Filter, FilterBar, useFilters } from '../parts/filter.tsx';
-import { Page } from '../parts/layout.tsx';
-import { Empty } from '../parts/states.tsx';
+import { Page, Panel } from '../parts/layout.tsx';
+import { Asked, Empty } from '../parts/states.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Time } from '../parts/time.tsx';
 import { useRows } from '../rows.ts';
-import { pawl } from '../words.ts';
+import { count, pawl } from '../words.ts';
 
 const filters: readonly Filter[] = [
-  { kind: 'text', name: 'actor', label: 'Who' },
-  { kind: 'text', name: 'event', label: 'What', hint: 'rollout- for all that begin so' },
+  { kind: 'text', name: 'who', label: 'Who', hint: 'pawl: by itself' },
+  { kind: 'text', name: 'type', label: 'What', hint: 'rollout- for all that begin so' },
   { kind: 'text', name: 'subject', label: 'About' },
   { kind: 'day', name: 'since', label: 'From' },
   { kind: 'day', name: 'until', label: 'Before' },
 ];
 
 const asking = (chosen: Readonly<Record<string, string>>, cursor: string | undefined, signal: AbortSignal) =>
-  ask('get', '/api/audit', { query: { ...chosen, limit: 100, cursor } }, signal);
+  ask('get', '/api/audit', { query: { ...chosen, limit: 100, before: cursor } }, signal);
 type Row = Awaited<ReturnType<typeof asking>>['rows'][number];
 
 const columns: readonly Column<Row>[] = [
@@ -31,8 +34,8 @@ const columns: readonly Column<Row>[] = [
   {
     ...{ name: 'Details', grow: 4, isWide: true },
     cell: ({ details }) => (
-      <code dir="auto" title={details}>
-        {details}
+      <code dir="auto" title={JSON.stringify(details)}>
+        {JSON.stringify(details)}
       </code>
     ),
   },
@@ -51,7 +54,7 @@ export default function Audit() {
     idOf,
     { topics: ['audit'] },
   );
-  const { actor, event, subject, since, until } = chosen;
+  const { who, type, subject, since, until } = chosen;
   return (
     <Page
       title="Audit"
@@ -69,14 +72,45 @@ export default function Audit() {
         line={pawl(
           'audit',
           'list',
-          ['--who', actor],
-          ['--type', event],
+          ['--who', who],
+          ['--type', type],
           ['--subject', subject],
           ['--since', since],
           ['--until', until],
         )}
       />
-      <Command line="pawl audit verify" />
+      <Seals />
     </Page>
+  );
+}
+
+/** Reads the whole log, so only when somebody asks. */
+function Seals() {
+  const [round, setRound] = useState(0);
+  const found = useAnswer(round === 0 ? null : `seals ${round}`, (signal) =>
+    ask('get', '/api/audit/verify', {}, signal),
+  );
+  return (
+    <Panel
+      title="Whether it is whole"
+      actions={
+        <button type="button" onClick={() => setRound(round + 1)}>
+          Check every seal
+        </button>
+      }
+    >
+      {round > 0 && (
+        <Asked of={found} rows={1}>
+          {({ rows, head, problem }) => (
+            <p>
+              <Tag tone={problem === null ? 'good' : 'bad'}>{problem === null ? 'whole' : 'broken'}</Tag> {count(rows)}{' '}
+              lines; the last seal is <code>{head.slice(0, 16)}</code>.{' '}
+              {problem !== null && `Line ${problem.n}: ${problem.problem}`}
+            </p>
+          )}
+        </Asked>
+      )}
+      <Command line="pawl audit verify" />
+    </Panel>
   );
 }
