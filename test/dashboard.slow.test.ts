@@ -45,7 +45,7 @@ const places = [
     '/collect?text=nowhere',
   ],
   ...['/deploy/rollouts/v2-r1', '/deploy/releases/v2', `/review/${caseName(135)}`],
-  ...['/settings?tab=keys', '/settings?tab=access', '/settings?tab=set', '/audit?event=rollout-'],
+  ...['/settings?tab=keys', '/settings?tab=access', '/settings?tab=set', '/audit?type=rollout-'],
   '/?agent=shop',
   '/collect?agent=shop',
   '/deploy?agent=shop',
@@ -117,7 +117,7 @@ test('every button does what it says, and says the command that does the same', 
   await press(page, 'Resume', { title: /go on/ });
   expect((await read<Loop>('/api/loop?agent=desk')).paused).toBeNull();
   await press(page, 'Turn now', { title: /^Turn the loop/ });
-  expect(await read('/api/audit?event=loop-')).toMatchObject({
+  expect(await read('/api/audit?type=loop-')).toMatchObject({
     rows: expect.arrayContaining([expect.objectContaining({ agent: 'desk' })]),
   });
 
@@ -150,6 +150,10 @@ test('every button does what it says, and says the command that does the same', 
   expect(await read('/api/overview?agent=desk')).toMatchObject({ serving: { killed: true } });
   await press(page, 'Release the kill switch', { title: /begin again/, reason: 'It was nothing.' });
   expect(await read('/api/overview?agent=desk')).toMatchObject({ serving: { killed: false } });
+
+  await open('/audit');
+  await page.getByRole('button', { name: 'Check every seal' }).click();
+  await page.getByText('whole', { exact: true }).waitFor();
 
   await open('/settings?tab=keys');
   await page.getByLabel('What it is for').fill('a test');

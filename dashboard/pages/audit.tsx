@@ -1,16 +1,19 @@
 /** Who did what, and when: the log in which every line seals the one before it. */
+import { useState } from 'react';
+import { useAnswer } from '../answer.ts';
 import { ask } from '../client.ts';
 import { Command } from '../parts/command.tsx';
+import { Tag } from '../parts/figure.tsx';
 import { type Filter, FilterBar, useFilters } from '../parts/filter.tsx';
-import { Page } from '../parts/layout.tsx';
-import { Empty } from '../parts/states.tsx';
+import { Page, Panel } from '../parts/layout.tsx';
+import { Asked, Empty } from '../parts/states.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Time } from '../parts/time.tsx';
 import { useRows } from '../rows.ts';
-import { pawl } from '../words.ts';
+import { count, pawl } from '../words.ts';
 
 const filters: readonly Filter[] = [
-  { kind: 'text', name: 'who', label: 'Who' },
+  { kind: 'text', name: 'who', label: 'Who', hint: 'pawl: by itself' },
   { kind: 'text', name: 'type', label: 'What', hint: 'rollout- for all that begin so' },
   { kind: 'text', name: 'subject', label: 'About' },
   { kind: 'day', name: 'since', label: 'From' },
@@ -30,14 +33,11 @@ const columns: readonly Column<Row>[] = [
   { name: 'Agent', grow: 1, isWide: true, cell: ({ agent }) => agent },
   {
     ...{ name: 'Details', grow: 4, isWide: true },
-    cell: ({ details }) => {
-      const text = JSON.stringify(details);
-      return (
-        <code dir="auto" title={text}>
-          {text}
-        </code>
-      );
-    },
+    cell: ({ details }) => (
+      <code dir="auto" title={JSON.stringify(details)}>
+        {JSON.stringify(details)}
+      </code>
+    ),
   },
   { name: 'Seal', grow: 0.9, isWide: true, cell: ({ hash }) => <code title={hash}>{hash.slice(0, 10)}</code> },
 ];
@@ -79,7 +79,38 @@ export default function Audit() {
           ['--until', until],
         )}
       />
-      <Command line="pawl audit verify" />
+      <Seals />
     </Page>
+  );
+}
+
+/** Reads the whole log, so only when somebody asks. */
+function Seals() {
+  const [round, setRound] = useState(0);
+  const found = useAnswer(round === 0 ? null : `seals ${round}`, (signal) =>
+    ask('get', '/api/audit/verify', {}, signal),
+  );
+  return (
+    <Panel
+      title="Whether it is whole"
+      actions={
+        <button type="button" onClick={() => setRound(round + 1)}>
+          Check every seal
+        </button>
+      }
+    >
+      {round > 0 && (
+        <Asked of={found} rows={1}>
+          {({ rows, head, problem }) => (
+            <p>
+              <Tag tone={problem === null ? 'good' : 'bad'}>{problem === null ? 'whole' : 'broken'}</Tag> {count(rows)}{' '}
+              lines; the last seal is <code>{head.slice(0, 16)}</code>.{' '}
+              {problem !== null && `Line ${problem.n}: ${problem.problem}`}
+            </p>
+          )}
+        </Asked>
+      )}
+      <Command line="pawl audit verify" />
+    </Panel>
   );
 }
