@@ -28,6 +28,7 @@ const sources = [
   'src',
   'bin',
   'scripts',
+  'dashboard',
   'docs',
   'package.json',
   'package-lock.json',
