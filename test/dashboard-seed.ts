@@ -289,6 +289,7 @@ export async function seed(store: Store, config: Config, trajectories: number, n
       },
       ...{
         status: 'running',
+        internal: false,
         reason: null,
         budget: { seconds: 7200 },
         spent,
