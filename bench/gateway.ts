@@ -12,7 +12,10 @@
  * Pawl runs as users run it: built, not from source. With `--turns 50` the conversations grow as an agent's do: each call sends all that
  * was said before, up to fifty turns of 400 bytes a message.
  *
- * Options: --rounds 7 --seconds 4 --stream --turns 1
+ * `cpu_us` is the processor time of a request by part, over all rounds at full load and the time it took to record them; it is
+ * hardly changed by what else the machine does. `--tree` measures another built checkout with this load.
+ *
+ * Options: --rounds 7 --paced 7 (rounds at 300/s) --seconds 4 --stream --turns 1 --tree DIR --profile DIR (V8's profiles of Pawl's threads go there)
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,16 +30,20 @@ import { Pool } from 'undici';
 import { createKey } from '../src/store/keys.ts';
 import { openStore } from '../src/store/postgres.ts';
 import { startUpstream } from '../test/upstream.ts';
+import { type PerRequest, perRequest, readProcessors } from './processor-time.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const { values: options } = parseArgs({
   options: {
     role: { type: 'string', default: 'main' },
     rounds: { type: 'string', default: '7' },
+    paced: { type: 'string' },
     seconds: { type: 'string', default: '4' },
     target: { type: 'string', default: '' },
     stream: { type: 'boolean', default: false },
     turns: { type: 'string', default: '1' },
+    tree: { type: 'string' },
+    profile: { type: 'string' },
   },
 });
 
@@ -214,10 +221,21 @@ const percentile = (values: number[], p: number) => {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * p))] ?? Number.NaN;
 };
 const median = (values: number[]) => percentile(values, 0.5);
+/** Of each part over the rounds; null where there is nothing to read. */
+const medians = (rounds: readonly PerRequest[]): Record<string, number> | null =>
+  rounds[0] === undefined
+    ? null
+    : Object.fromEntries(
+        (Object.keys(rounds[0]) as (keyof PerRequest)[]).map((part) => [
+          part,
+          round(median(rounds.map((one) => one[part])), 1),
+        ]),
+      );
 const round = (value: number, digits = 2) => Number(value.toFixed(digits));
 
 async function main(): Promise<void> {
-  execFileSync(process.execPath, ['scripts/build.js', '--quick'], { cwd: root });
+  const tree = options.tree ?? root;
+  if (options.tree === undefined) execFileSync(process.execPath, ['scripts/build.js', '--quick'], { cwd: root });
   const turns = Number(options.turns);
   if (!Number.isInteger(turns) || turns < 1) throw new Error('--turns must be a whole number above 0.');
   const home = mkdtempSync(join(tmpdir(), 'pawl-bench-'));
@@ -238,8 +256,9 @@ async function main(): Promise<void> {
       PAWL_PORT: '0',
       PAWL_UPSTREAM: `${upstreamUrl}/v1`,
     };
-    const pawl = spawn(process.execPath, ['bin/pawl.js', 'serve'], {
-      cwd: root,
+    const flags = options.profile === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', options.profile];
+    const pawl = spawn(process.execPath, [...flags, 'bin/pawl.js', 'serve'], {
+      cwd: tree,
       env,
       stdio: ['ignore', 'pipe', 'inherit'],
     });
@@ -286,17 +305,26 @@ async function main(): Promise<void> {
     count(await order(pawlUrl, 2, null));
     await backlog();
 
+    const pids = { load: loader.pid!, upstream: upstream.pid!, bare: bareProcess.pid!, pawl: pawl.pid! };
+    const processors: { bare: PerRequest[]; pawl: PerRequest[] } = { bare: [], pawl: [] };
     const bareRps: number[] = [];
     const pawlRps: number[] = [];
     const sustainedRps: number[] = [];
     for (let i = 0; i < rounds; i++) {
+      const began = readProcessors(pids);
       const b = await order(bareUrl, seconds, null);
+      const between = readProcessors(pids);
       const p = count(await order(pawlUrl, seconds, null));
       bareRps.push(b.ok / b.seconds);
       pawlRps.push(p.ok / p.seconds);
       const answered = performance.now();
       await backlog(); // what is left of Pawl's round must not slow the next bare one
       sustainedRps.push(p.ok / (p.seconds + (performance.now() - answered) / 1000));
+      const ended = readProcessors(pids);
+      if (began !== null && between !== null && ended !== null) {
+        processors.bare.push(perRequest(began, between, b.ok, { by: 'bare', pid: pids.bare }));
+        processors.pawl.push(perRequest(between, ended, p.ok, { by: 'pawl', pid: pids.pawl }));
+      }
       const last = (values: number[]) => values.at(-1)!.toFixed(0);
       console.error(
         `  round ${i + 1}: bare ${last(bareRps)}/s, pawl ${last(pawlRps)}/s, all recorded ${last(sustainedRps)}/s`,
@@ -304,7 +332,7 @@ async function main(): Promise<void> {
     }
     const p50: number[] = [];
     const p99: number[] = [];
-    for (let i = 0; i < rounds; i++) {
+    for (let i = 0; i < Number(options.paced ?? rounds); i++) {
       const b = await order(bareUrl, seconds, 300);
       const p = count(await order(pawlUrl, seconds, 300));
       p50.push(percentile(p.latencies, 0.5) - percentile(b.latencies, 0.5));
@@ -338,6 +366,7 @@ async function main(): Promise<void> {
         rounds,
         turns,
         stream: options.stream,
+        cpu_us: { bare: medians(processors.bare), pawl: medians(processors.pawl) },
       }),
     );
   } finally {

@@ -96,6 +96,10 @@ export const commands: Readonly<Record<string, Listed>> = {
     'Kill switch: one release for everybody, at once.',
     async () => (await import('./deploy/kill-command.ts')).killCommand(),
   ],
+  flags: [
+    'Switches for what happens by itself: list, on, off.',
+    async () => (await import('./deploy/flags-command.ts')).flagsCommand(),
+  ],
   audit: ['Who did what.', async () => (await import('./deploy/audit-command.ts')).auditCommand()],
   artifacts: [
     'Datasets, models, checkpoints and suites as files.',

@@ -567,3 +567,22 @@ it.runIf(process.platform === 'linux')('a full disk under the log costs lines an
     await quiet.remove();
   }
 });
+
+it('takes what a user did with an answer at /v1/events, once, and refuses what is no such thing', async () => {
+  const post = (path: string, body: object) =>
+    fetch(`${pawl.url}${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${pawl.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  const asked = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] };
+  expect((await post('/t/did/u/ann/v1/chat/completions', asked)).status).toBe(200);
+  for (let i = 0; i < 2; i++)
+    expect((await post('/t/did/u/ann/v1/events', { event: 'edited', text: 'Better so.' })).status).toBe(202);
+  expect((await post('/t/did/u/ann/v1/events', { event: 'admired' })).status).toBe(400);
+  const found = await until(
+    () => readTrajectory(store, 'did'),
+    (whole) => (whole?.signals.length ?? 0) > 0,
+  );
+  expect(found!.signals).toMatchObject([{ kind: 'event', name: 'edited', value: null, correction: 'Better so.' }]);
+});

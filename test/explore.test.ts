@@ -268,6 +268,21 @@ it('an hour’s limit holds', async () => {
   expect(agents).toContainEqual(JSON.parse(stdout));
 });
 
+it('a person turns it off by command, and from then on nothing is asked beyond what users ask', async () => {
+  const before = await metric('refused', 'desk', 'off');
+  await run('flags', 'off', 'exploration', '--agent', 'desk', '--by', 'ann', '--reason', 'too dear');
+  expect((await run('flags', 'list', '--agent', 'desk')).stdout).toMatch(/exploration +off +ann/);
+  await say('desk', 'nothing beyond this');
+  await reaches('refused', 'desk', before + 1, 'off');
+  expect(callsAbout('nothing beyond this')).toHaveLength(1);
+  await run('flags', 'on', 'exploration', '--agent', 'desk');
+  await say('desk', 'again beyond this');
+  await until(
+    async () => callsAbout('again beyond this').length,
+    (calls) => calls > 1,
+  );
+});
+
 it('a failing model is left alone, and its users do not notice', async () => {
   failing = true;
   await say('failing', 'once');

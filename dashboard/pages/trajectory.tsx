@@ -72,7 +72,7 @@ function Summary({ trajectory: t, keys }: Detail) {
   );
 }
 
-function Worth({
+export function Worth({
   scores,
   id,
   agent,

@@ -36,8 +36,9 @@ export function Sparkline({ values, label, width = 120 }: SparklineProps) {
 
 type HistogramProps = {
   readonly bins: readonly number[];
-  readonly from: string;
-  readonly to: string;
+  /** The ends of the scale; without them it has no caption. */
+  readonly from?: string;
+  readonly to?: string;
   readonly label: string;
 };
 
@@ -59,9 +60,37 @@ export function Histogram({ bins, from, to, label }: HistogramProps) {
           />
         ))}
       </svg>
+      {from !== undefined && (
+        <figcaption>
+          <span>{from}</span>
+          <span>{to}</span>
+        </figcaption>
+      )}
+    </figure>
+  );
+}
+
+type SharesProps = {
+  readonly of: readonly { readonly name: string; readonly value: number; readonly colour: string }[];
+  readonly said: (value: number) => string;
+};
+
+/** Parts of a whole, side by side, each with its name and number below. */
+export function Shares({ of, said }: SharesProps) {
+  const all = of.reduce((sum, { value }) => sum + value, 0) || 1;
+  return (
+    <figure className="shares">
+      <div className="stacked" role="img" aria-label={of.map(({ name, value }) => `${name} ${said(value)}`).join(', ')}>
+        {of.map(({ name, value, colour }) => (
+          <div key={name} className={colour} style={{ width: `${(100 * value) / all}%` }} />
+        ))}
+      </div>
       <figcaption>
-        <span>{from}</span>
-        <span>{to}</span>
+        {of.map(({ name, value, colour }) => (
+          <span key={name} className={`key ${colour}`}>
+            {name} <span className="note">{said(value)}</span>
+          </span>
+        ))}
       </figcaption>
     </figure>
   );

@@ -38,6 +38,7 @@ import { deployRoutes } from './routes-deploy.ts';
 import { distributionRoutes } from './routes-distribution.ts';
 import { type EvaluateParts, evaluateRoutes } from './routes-evaluate.ts';
 import { exploreRoutes } from './routes-explore.ts';
+import { flagRoutes } from './routes-flags.ts';
 import { judgeRoutes } from './routes-judge.ts';
 import { isImport, labelRoutes } from './routes-labels.ts';
 import { liveRoutes } from './routes-live.ts';
@@ -335,6 +336,7 @@ function routesOf(parts: ApiParts) {
     .route('/', reviewRoutes(parts))
     .route('/', deployRoutes(parts))
     .route('/', auditRoutes(parts))
+    .route('/', flagRoutes(parts))
     .route('/', loopRoutes(parts))
     .route('/', exploreRoutes(parts))
     .route('/', privacyRoutes(parts))

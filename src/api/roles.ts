@@ -59,6 +59,7 @@ const needs: Readonly<Record<string, Need>> = {
   'GET /api/datasets/{id}/diff': viewer,
   'GET /api/datasets/{id}/export': operator, // leaves the house
   'POST /api/datasets': { ...operator, ...named },
+  'GET /api/shifts': viewer,
   'POST /api/shifts/release': { ...operator, ...named },
   'GET /api/pii': viewer,
   'GET /api/privacy': viewer,

@@ -5,7 +5,7 @@ import { stream } from 'hono/streaming';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import { settledPii } from '../collect/redact/settings.ts';
 import type { Config } from '../config.ts';
-import { datasetFacts } from '../curate/check.ts';
+import { datasetFacts, findShifts } from '../curate/check.ts';
 import { type Dataset, type DatasetDraft, dataset as datasetSchema } from '../curate/dataset.ts';
 import { contentsOf, datasetDiff, diffDatasets } from '../curate/diff.ts';
 import { exportFormats } from '../curate/export.ts';
@@ -20,6 +20,7 @@ import { openJudge } from '../score/ask-open.ts';
 import { lendEngine, openRewardModels } from '../score/reward-models.ts';
 import { scoreWindow } from '../score/run.ts';
 import { listDatasets, readDataset } from '../store/datasets.ts';
+import { listKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
 import { body, createRouter, json, problem, refusals, security } from './declare.ts';
 import { agentName, by, limit } from './schema.ts';
@@ -154,6 +155,38 @@ const checkRoute = createRoute({
   },
 });
 const word = z.string().min(1).max(200);
+const shiftsRoute = createRoute({
+  method: 'get',
+  path: '/api/shifts',
+  summary:
+    'Keys whose scores of a kind of task jumped while those of others did not: held until a person releases them',
+  security,
+  request: { query: z.strictObject(windowShape) },
+  responses: {
+    200: json(
+      z.object({
+        agent: z.string(),
+        shifts: z.array(
+          z
+            .object({
+              key: z.string().openapi({ description: 'Id of the client key.' }),
+              name: z.string().nullable().openapi({ description: 'Its name; null: the key is gone.' }),
+              ...{ taskType: z.string(), before: z.number(), now: z.number() },
+              conversations: z.int().min(0),
+              releasedAt: z.iso
+                .datetime()
+                .nullable()
+                .openapi({ description: 'What came until then may be learned from.' }),
+            })
+            .openapi('Shift', { description: 'Mean scores in the window before and in this one.' }),
+        ),
+      }),
+      'The shifts of the window.',
+    ),
+    404: problem('There is no such agent in the settings.'),
+    ...refusals,
+  },
+});
 const releaseRoute = createRoute({
   method: 'post',
   path: '/api/shifts/release',
@@ -225,6 +258,18 @@ export const curateRoutes = ({ store, artifacts, config }: CurateParts) => {
       const conditions = conditionsOf(await datasetFacts(store, artifacts, dataset, settings), settings.require);
       const ready = unready(dataset.id, conditions, train.without) === null;
       return c.json({ dataset: dataset.id, ready, without: [...train.without], conditions }, 200);
+    })
+    .openapi(shiftsRoute, async (c) => {
+      const { agent: name, ...asked } = c.req.valid('query');
+      const { name: agent, reward, curate } = knownAgent(config, name);
+      const window = { agent, spec: reward.version, origin: curate.on, ...windowOf(asked, new Date()) };
+      const names = new Map((await listKeys(store)).map((key) => [key.id, key.name]));
+      const shifts = (await findShifts(store, window)).map(({ releasedAt, ...shift }) => ({
+        ...shift,
+        name: names.get(shift.key) ?? null,
+        releasedAt: releasedAt?.toISOString() ?? null,
+      }));
+      return c.json({ agent, shifts }, 200);
     })
     .openapi(releaseRoute, async (c) => {
       const { agent, key, taskType, by: actor, reason } = c.req.valid('json');

@@ -19,7 +19,8 @@ export type Assembled = Omit<Turn, 'trajectory' | 'threadKey' | 'redactions'>;
 /** Choices and tool calls with an index at or above this are dropped and said so: an index is a memory promise. */
 export const MAX_INDEX = 1024;
 
-export function assemble(exchange: Exchange): Assembled {
+/** `parse` reads a request's text; by itself every part of it is read anew. */
+export function assemble(exchange: Exchange, parse: (text: string) => unknown = parseUntrusted): Assembled {
   const answer = readAnswer(exchange);
   const { status, error } = outcome(exchange, answer);
   const usage = answer.usage;
@@ -43,7 +44,7 @@ export function assemble(exchange: Exchange): Assembled {
     error,
     attempts: exchange.attempts,
     stream: exchange.stream,
-    request: readRequest(exchange.requestBody),
+    request: readRequest(exchange.requestBody, parse),
     choices: answer.choices,
     ...(promptTokenIds === undefined ? {} : { promptTokenIds }),
     promptTokens: count(usage?.prompt_tokens),
@@ -121,8 +122,8 @@ function outcome(exchange: Exchange, answer: Answer): { status: TurnStatus; erro
 
 const decoder = new TextDecoder();
 
-function readRequest(body: Uint8Array): JsonObject {
-  const value = parseUntrusted(decoder.decode(body));
+function readRequest(body: Uint8Array, parse: (text: string) => unknown): JsonObject {
+  const value = parse(decoder.decode(body));
   return isObject(value) ? value : {};
 }
 

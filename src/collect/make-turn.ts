@@ -50,8 +50,7 @@ export type MakeContext = {
 export function makeTurn(exchange: Exchange, context: MakeContext): Made {
   const { secret } = context;
   const readable = !isTooIntricate(exchange.requestBody, ...exchange.responseChunks);
-  const read = exchange.isUnderstood ? readUnderstood : assemble;
-  const { assembled, unfit } = fitTurn(readable ? read(exchange) : assembleUnread(exchange));
+  const { assembled, unfit } = fitTurn(readable ? read(exchange, context.known) : assembleUnread(exchange));
   const user = exchange.user === null ? null : hashedId(exchange.user, secret);
   const explicit = exchange.trajectory === null ? null : readableId(exchange.trajectory, secret);
   const { trajectory, threadKey } =
@@ -94,6 +93,9 @@ const dropped = (assembled: Assembled, place: Place, unfit: number, reason: stri
 
 /** Nobody was shown a sibling's answer, so nobody goes on from it. */
 const notThreaded = { trajectory: '', threadKey: null };
+
+const read = (exchange: Exchange, known: KnownMessages | undefined): Assembled =>
+  exchange.isUnderstood ? readUnderstood(exchange) : assemble(exchange, known?.parse);
 
 /** What is known without reading a byte of it. */
 function assembleUnread(exchange: Exchange): Assembled {

@@ -314,6 +314,29 @@ describe('resting after a batch', () => {
     expect(rest({ ...batch, lagMs: 9999 })).toBe(200);
     expect(rest({ ...batch, lagMs: 10_000 })).toBe(0);
   });
+
+  test('ends as soon as nobody is answered any more', async () => {
+    journal = await openJournal({ folder });
+    const sink = new MemorySink();
+    let looks = 0;
+    let following: Promise<unknown> | null = null;
+    // While the first is written twenty more come in: a reason to rest, had anybody to be given way to.
+    const slow: Sink = {
+      write: async (lines) => {
+        following ??= Promise.all(ids(20, 1).map(append));
+        await following;
+        return sink.write(lines);
+      },
+      close: async () => {},
+      destroy: () => {},
+    };
+    const isQuiet = () => ++looks > 0;
+    const writing = await begin(sink, { batchEntries: 1, isQuiet, openSink: async () => slow });
+    await append('e0');
+    expect(await writing.settled(60_000)).toBe(true);
+    expect(sink.keys()).toEqual(ids(21));
+    expect(looks).toBeGreaterThan(0);
+  });
 });
 
 describe('a sink that falls silent', () => {

@@ -5,7 +5,7 @@
  * deleted even if the cursor could not be written: a full disk must be able to empty itself.
  *
  * While more comes in than the sink takes, the pump rests between batches: what waits is safe in the journal, and the
- * processors belong to answering.
+ * processors belong to answering. As soon as nobody is answered any more it rests no longer.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Line } from '../store/line.ts';
@@ -32,6 +32,8 @@ export type PumpOptions = {
   readonly backoffMs?: readonly [number, number];
   /** How long a write may be silent before its connection is given up, at first and at most. */
   readonly silenceMs?: readonly [number, number];
+  /** Nobody is being answered now, so there is nobody to give way to. */
+  readonly isQuiet?: () => boolean;
   readonly onDamage?: (damaged: Damaged) => void;
   readonly onProblem?: (message: string) => void;
 };
@@ -63,6 +65,8 @@ const REST = 4;
 const LONGEST_REST_MS = 1000;
 /** An entry that has waited this long ends all resting. */
 const PATIENCE_MS = 10_000;
+/** How often it is looked whether there is still a reason to rest. */
+const LOOK_MS = 25;
 
 /** How long to leave the sink alone after a batch; the bytes are those that waited when it began and when it ended. */
 export function rest(batch: { tookMs: number; waitingBefore: number; waitingAfter: number; lagMs: number }): number {
@@ -76,6 +80,7 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
   const cursorEveryMs = options.cursorEveryMs ?? 1000;
   const leaveAfterMs = options.leaveAfterMs ?? 300_000;
   const backoffMs = options.backoffMs ?? [100, 5000];
+  const isQuiet = options.isQuiet ?? (() => false);
   const problem = options.onProblem ?? (() => {});
   const stopping = new AbortController();
   const counts = { stored: 0, refused: 0, corrupt: 0 };
@@ -126,6 +131,12 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
 
   const pause = (ms: number): Promise<void> =>
     ms === 0 ? Promise.resolve() : sleep(ms, undefined, { signal: stopping.signal }).catch(() => {});
+
+  async function restFor(ms: number): Promise<void> {
+    const until = Date.now() + ms;
+    for (let left = ms; left > 0 && !isQuiet() && !stopping.signal.aborted; left = until - Date.now())
+      await pause(Math.min(LOOK_MS, left));
+  }
 
   /** Until something is offered, but no longer than a cursor may lag behind a journal that has gone quiet. */
   function idle(): Promise<void> {
@@ -191,7 +202,8 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
       await save(false);
       const tookMs = Date.now() - began;
       const waitingAfter = unread.bytes();
-      await pause(unread.isShort() ? gatherMs : rest({ tookMs, waitingBefore, waitingAfter, lagMs: lagMs() }));
+      if (unread.isShort()) await pause(gatherMs);
+      else await restFor(rest({ tookMs, waitingBefore, waitingAfter, lagMs: lagMs() }));
     }
     await save(true);
     await delivery.close();

@@ -35,8 +35,8 @@ import { uuidv7 } from './uuid.ts';
 import { warmUp } from './warm-up.ts';
 import { createYielding } from './yielding.ts';
 
-/** How long the event loop may be held by parsing before disk and database get their turn. */
-const SLICE_MS = 5;
+/** How long the event loop may be held by parsing before disk and database get their turn: a batch takes several answers of theirs. */
+const SLICE_MS = 2;
 /** How often it is looked whether there is something to report. */
 const LOOK_MS = 250;
 /** Without anything new only a sign of life is given, after so many looks: each report wakes the thread that answers. */
@@ -53,6 +53,11 @@ const SEED_MS = 1000;
 const SEED_BYTES = 32 * 1024 * 1024;
 /** Conversations remembered in one go. */
 const SEED_PIECE = 500;
+/**
+ * When the pump has looked this often (pump.ts) and no exchange came, nobody is being answered. Not by the clock: while answering
+ * takes the processors this thread stands still, and what came meanwhile is read only after a look.
+ */
+const QUIET_LOOKS = 3;
 /** Of closing's time, how long it waits for exchanges that are still being journalled. */
 const QUIET_MS = 8000;
 
@@ -88,9 +93,11 @@ const threader = createThreader({
 });
 if (threads === null) learn(await recentThreads(journal));
 
+let looksWithout = 0; // since exchanges came last
 const pump = await startPump({
   journal,
   openSink,
+  isQuiet: () => ++looksWithout > QUIET_LOOKS,
   onDamage: ({ segment, offset, bytes }) =>
     problem(`Journal segment ${segment} is damaged at byte ${offset}: ${bytes} bytes were skipped.`),
   onProblem: problem,
@@ -120,6 +127,7 @@ let looksSince = 0;
 port.on('message', (message: ToWorker) => {
   switch (message.kind) {
     case 'exchanges':
+      looksWithout = 0;
       for (const exchange of unpackExchanges(message.rows, message.bytes)) inbox.push(exchange);
       if (!working) {
         working = true;

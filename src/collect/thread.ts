@@ -26,7 +26,7 @@ import { hash } from 'node:crypto';
 import { type ToolCall, textOf, toolCallsOf } from './message.ts';
 import { createRecent } from './recent.ts';
 import type { Choice } from './turn.ts';
-import { isObject, parseUntrusted, withSortedKeys } from './untrusted.ts';
+import { isObject, type JsonObject, parseUntrusted, withSortedKeys } from './untrusted.ts';
 
 /** One stored answer's end, as read back from the database, the journal or the thread that was there before (known-threads.ts). */
 export type ThreadPoint = { readonly threadKey: string; readonly trajectory: string; readonly at: number };
@@ -132,32 +132,26 @@ export function createThreader(options: ThreaderOptions): Threader {
       }
       if (older !== null && turn.explicit === null && turn.messages.some(isAnswer)) while (learn());
       let said = JSON.stringify([options.secret, turn.agent, turn.user]); // folded into one link at every answer
-      let instructions = '';
-      let system = '';
-      let found: Point[] = []; // the point under the same instructions first, if there is one
+      let instructions = noInstructions;
+      const ends: { readonly link: string; readonly system: string }[] = []; // of the answers: only those can be points
       for (const message of turn.messages) {
-        if (isInstruction(message)) {
-          instructions = digest(instructions + normalise(message));
-          system = ''; // to be made when it is needed
-          continue;
-        }
-        // Only an answer can be a point; the last match is the longest.
-        if (!isAnswer(message)) {
-          said += normalise(message);
-          continue;
-        }
-        said = linkOf(digest(said), message);
-        system ||= digestOf(instructions);
-        const live = threadKeys(said, system)
+        if (isInstruction(message)) instructions = instructedBy(instructions, message);
+        else if (isAnswer(message)) {
+          said = linkOf(said, message);
+          ends.push({ link: said, system: instructions.system });
+        } else said += normalise(message);
+      }
+      let found: Point[] = []; // the point under the same instructions first, if there is one
+      // From the end: the first match is the longest.
+      for (let i = ends.length - 1; i >= 0 && found.length === 0; i--)
+        found = threadKeys(ends[i]!.link, ends[i]!.system)
           .map((key) => points.get(key))
           .filter((point) => point !== undefined && at - point.at <= idleMs) as Point[];
-        if (live.length > 0) found = live;
-      }
       const joined = turn.explicit ?? continuedBy(turn.user, found[0]?.reached ?? []);
       const trajectory = joined ?? newId();
-      system ||= digestOf(instructions);
-      const asked = turn.choices.length === 0 ? '' : digest(said); // once: what was said may be long, the choices many
-      const keys = turn.choices.map((choice) => threadKeys(linkOf(asked, choice.message), system));
+      const { system } = instructions;
+      said = folded(said); // once: what was said may be long, the choices many
+      const keys = turn.choices.map((choice) => threadKeys(linkOf(said, choice.message), system));
       const threadKey = keys[0]?.join('.') ?? null;
       if (threadKey !== null && turn.complete) {
         for (const { reached } of found) for (const one of reached) if (one.trajectory === trajectory) one.open = false;
@@ -186,16 +180,31 @@ function threadKeys(link: string, system: string): string[] {
 }
 
 /** The link of an answer to what was said before it. */
-const linkOf = (asked: string, answer: unknown): string => digest(asked + normalise(answer));
+const linkOf = (said: string, answer: unknown): string => digest(folded(said) + normalise(answer));
+
+const LONG = 2048;
+const folded = (said: string): string => (said.length < LONG ? said : digest(said));
 
 const isAnswer = (message: unknown): boolean => isObject(message) && message.role === 'assistant';
 
-function isInstruction(message: unknown): boolean {
+function isInstruction(message: unknown): message is JsonObject {
   return isObject(message) && (message.role === 'system' || message.role === 'developer');
 }
 
-/** '' stays '': a conversation without instructions has one name for each point. */
-const digestOf = (instructions: string): string => (instructions === '' ? '' : digest(instructions));
+/** `said`: all of them so far, folded; `system`: their part of a point's name, '' for a conversation that has none. */
+type Instructions = { readonly said: string; readonly system: string };
+const noInstructions: Instructions = { said: '', system: '' };
+/** Most conversations have one, the agent's, and it is the same object each time (redact/known-messages.ts). */
+const firstInstructions = new WeakMap<object, Instructions>();
+
+function instructedBy(before: Instructions, message: object): Instructions {
+  const known = before === noInstructions ? firstInstructions.get(message) : undefined;
+  if (known !== undefined) return known;
+  const said = digest(before.said + normalise(message));
+  const instructions = { said, system: digest(said) };
+  if (before === noInstructions) firstInstructions.set(message, instructions);
+  return instructions;
+}
 
 function digest(text: string): string {
   return hash('sha256', text, 'base64url').slice(0, 22); // 128 bits

@@ -27,8 +27,11 @@ export function withSortedKeys(value: unknown): unknown {
     .map((key) => [key, withSortedKeys(value[key])]);
 }
 
-/** Parses text; undefined when it is not JSON, or more intricate than anybody needs. */
-export function parseUntrusted(text: string): unknown {
+/**
+ * Parses text; undefined when it is not JSON, or more intricate than anybody needs. `depth`: how deep it stands in what it is a
+ * part of.
+ */
+export function parseUntrusted(text: string, depth = 0): unknown {
   if (text.length >= FEW_BYTES && isTooIntricate(Buffer.from(text))) return undefined;
   let value: unknown;
   try {
@@ -36,7 +39,7 @@ export function parseUntrusted(text: string): unknown {
   } catch {
     return undefined;
   }
-  return tidy(value, 0);
+  return tidy(value, depth);
 }
 
 /** Brackets, commas and names, weighed by what parsing and walking what they stand for costs. */

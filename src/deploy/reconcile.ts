@@ -7,6 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { ConflictError, NotFoundError } from '../errors.ts';
 import { readDataset } from '../store/datasets.ts';
+import { isFlagOn } from '../store/flags.ts';
 import { holds, type Lead } from '../store/lead.ts';
 import type { Store } from '../store/postgres.ts';
 import { insertRelease, readRelease, routedAliases, servingRelease, setRoute } from '../store/releases.ts';
@@ -253,7 +254,8 @@ export async function reconcile(
 ): Promise<Reconciled[]> {
   const results: Reconciled[] = [];
   for (const rollout of await listRollouts(store, { agent, open: true })) {
-    const { measurements, decision } = await look(store, rollout, now);
+    const { measurements, decision: found } = await look(store, rollout, now);
+    const decision = await unlessOff(store, rollout.agent, found);
     const next =
       decision.kind === 'hold'
         ? rollout
@@ -261,6 +263,14 @@ export async function reconcile(
     if (next) results.push({ rollout: next, decision, measurements });
   }
   return results;
+}
+
+/** While the flag is off nothing goes forward by itself. */
+async function unlessOff(store: Store, agent: string, decision: Decision): Promise<Decision> {
+  if (decision.kind !== 'advance' && decision.kind !== 'promote') return decision;
+  if (await isFlagOn(store, agent, 'rollouts')) return decision;
+  const reason = `It could ${decision.kind}; the flag rollouts of agent ${agent} is off (\`pawl flags on rollouts\`).`;
+  return { ...decision, kind: 'hold', reasons: [reason] };
 }
 
 const notYet: Standing = { kind: 'unasked', reason: 'No user has it yet.', look: null };

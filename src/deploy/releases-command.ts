@@ -9,6 +9,7 @@ import { listKeys } from '../store/keys.ts';
 import { listPins } from '../store/pins.ts';
 import type { Store } from '../store/postgres.ts';
 import { listReleases, readRelease, routedAliases, servingRelease } from '../store/releases.ts';
+import { readTaskRouting } from '../store/task-routings.ts';
 import { type Column, oneLine, plain, table } from '../terminal.ts';
 import { adapterState } from './adapter-state.ts';
 import { type ActOptions, acting, type ListOptions, listing, reasonOption, time } from './command-parts.ts';
@@ -285,6 +286,34 @@ const pins = withConfigOption(new Command('pins'))
     }),
   );
 
+const routing = withConfigOption(new Command('routing'))
+  .description(
+    'Show which types of task another release answers than the one that serves, and what showed that it is better.',
+  )
+  .option(...agentOption)
+  .option('--json', 'as one JSON object')
+  .action((options: OneOptions) =>
+    withHome(options, 'existing', async ({ config, store, terminal }) => {
+      const agent = agentOf(config, options.agent).name;
+      const found = await readTaskRouting(store, agent);
+      if (options.json) return terminal.write(JSON.stringify(found));
+      if (found === null || found.types.length === 0)
+        return terminal.write(`Every type of task of ${agent} is answered by the release that serves.`);
+      const name = async (id: string) => (await readRelease(store, { id }))!.name;
+      terminal.write(
+        plain(
+          `By rollout ${found.rollout}, while ${await name(found.serving)} serves, ${await name(found.other)} answers:`,
+        ),
+      );
+      for (const { type, users, difference, z, bound } of found.types)
+        terminal.write(
+          plain(
+            `  ${type}: +${difference.toFixed(3)} (z ${z.toFixed(2)}, ${bound.toFixed(2)} needed; users: baseline ${users.baseline}, candidate ${users.candidate})`,
+          ),
+        );
+    }),
+  );
+
 export const releasesCommand = (): Command =>
   new Command('releases')
     .description('What can answer traffic.')
@@ -296,4 +325,5 @@ export const releasesCommand = (): Command =>
     .addCommand(pinTo)
     .addCommand(unpinFrom)
     .addCommand(pins)
+    .addCommand(routing)
     .addHelpText('after', '\nExample:\n  pawl releases card desk-7 > card.md');

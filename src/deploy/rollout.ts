@@ -121,6 +121,12 @@ export const rolloutSettings = z
       })
       .prefault({})
       .describe('The test behind a promotion, by user, on the outcome; without an outcome the checks alone decide.'),
+    taskRouting: z
+      .enum(['off', 'measured'])
+      .default('off')
+      .describe(
+        'measured: when a rollout has ended, types of task at which the release that does not serve was shown to be better go to it.',
+      ),
     approval: z
       .enum(['automatic', 'human'])
       .default('automatic')

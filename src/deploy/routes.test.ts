@@ -32,6 +32,7 @@ const at = (step: number | null, phase?: Rollout['phase']): StoredRoute[] => [
     aliases: ['gpt-4o'],
     release: v1,
     pins: [],
+    tasks: [],
     open: step === null ? null : { rollout: rollout(step, phase), candidate: v2 },
   },
 ];

@@ -43,6 +43,8 @@ export type Caller = {
   readonly trajectory: string | null;
   /** Id of the client key. */
   readonly key?: string;
+  /** What the request says it is about. */
+  readonly taskType?: string | null;
   /** The user as the database knows them; asked for where somebody is pinned. */
   readonly hashed?: () => string | null;
 };
@@ -66,6 +68,8 @@ type Route = {
     readonly firstByteMs: number;
   } | null;
   readonly shadow: Shadowing | null;
+  /** By type of task, where another release is better at it. */
+  readonly tasks: ReadonlyMap<string, Release>;
   readonly pins: { readonly key: ReadonlyMap<string, Release>; readonly user: ReadonlyMap<string, Release> };
 };
 
@@ -98,6 +102,24 @@ export function createRoutes(draw: () => number = Math.random): Routes {
     return isIn ? canary.candidate : release;
   };
 
+  /**
+   * The release that is better at this type of task. A conversation that began with another stays there; and a candidate's users are drawn by
+   * its rollout alone.
+   */
+  const betterAt = (
+    { release, canary, tasks }: Route,
+    { taskType }: Caller,
+    begun: string | undefined,
+    mayChoose: (candidate: Release) => boolean,
+  ): Release | null => {
+    if (tasks.size === 0) return null;
+    const [of] = tasks.values();
+    if (of!.id === canary?.candidate.id || !mayChoose(of!)) return null;
+    if (begun === of!.id) return of!;
+    if (begun !== undefined && (begun === release.id || begun === canary?.candidate.id)) return null;
+    return (typeof taskType === 'string' ? tasks.get(taskType) : undefined) ?? null;
+  };
+
   /** By conversation, so that one that is drawn is followed from turn to turn. */
   const isDrawn = (shadow: Shadowing | null, { user, trajectory }: Caller): boolean => {
     if (shadow === null) return false;
@@ -113,17 +135,23 @@ export function createRoutes(draw: () => number = Math.random): Routes {
       const pinned = pinnedTo(route, caller);
       if (pinned !== null) return { release: pinned, fallback: null };
       const key = caller.trajectory === null ? null : `${caller.agent}\u0000${caller.trajectory}`;
-      const release = assigned(route, caller, key === null ? undefined : begunWith(key), mayChoose);
+      const begun = key === null ? undefined : begunWith(key);
+      const better = betterAt(route, caller, begun, mayChoose);
+      const release = better ?? assigned(route, caller, begun, mayChoose);
       if (key !== null) remember(key, release.id);
       if (release.id === route.release.id)
         return { release, fallback: null, shadow: isDrawn(route.shadow, caller) ? route.shadow : null };
+      if (better !== null) return { release, fallback: route.release };
       return { release, fallback: route.release, firstByteMs: route.canary!.firstByteMs };
     },
     replace(routes) {
       byAgent = new Map(
-        routes.map(({ agent, aliases, release, pins = [], open }) => [
+        routes.map(({ agent, aliases, release, pins = [], tasks = [], open }) => [
           agent,
-          { names: new Set([agent, ...aliases]), release, ...openFrom(open), pins: pinsFrom(pins) },
+          {
+            ...{ names: new Set([agent, ...aliases]), release, ...openFrom(open), pins: pinsFrom(pins) },
+            tasks: new Map(tasks.map(({ type, release: better }) => [type, better])),
+          },
         ]),
       );
     },

@@ -8,6 +8,7 @@ import type { Logger } from 'pino';
 import { type Lead, leading } from '../store/lead.ts';
 import type { Store } from '../store/postgres.ts';
 import { reconcile } from './reconcile.ts';
+import { routeTasks } from './task-routing.ts';
 
 const lookEveryMs = 5_000;
 const takeOverMs = 2_000;
@@ -25,6 +26,8 @@ export function watchRollouts(store: Store, log: Logger, process: string): { clo
     for (const { rollout, decision } of await reconcile(store, { now: Date.now(), lead }))
       if (decision.kind !== 'hold')
         log.info({ rollout: rollout.id, phase: rollout.phase, reasons: decision.reasons }, `rollout: ${decision.kind}`);
+    for (const { agent, types } of await routeTasks(store, Date.now(), lead))
+      log.info({ agent, types }, 'routing: types of task were looked at');
     up = true;
   };
   /** Until it is stopped, loses the lead, or cannot look. */

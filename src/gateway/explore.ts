@@ -47,6 +47,7 @@ export const refusals = [
   'paused',
   'consent',
   'tools',
+  'off',
   'database',
 ] as const;
 export type Refusal = (typeof refusals)[number];

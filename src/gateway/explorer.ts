@@ -15,6 +15,7 @@ import { uuidv7 } from '../collect/uuid.ts';
 import type { Config } from '../config.ts';
 import { readConsent } from '../store/consents.ts';
 import { returnAllowance, type Taken, takeAllowance } from '../store/exploration.ts';
+import { isFlagOn } from '../store/flags.ts';
 import type { Store } from '../store/postgres.ts';
 import { type Asking, fetchAnswer } from './ask-again.ts';
 import {
@@ -99,6 +100,7 @@ export function createExplorer(parts: ExplorerParts): Explorer {
     if (store === null) return 'database';
     const { perHour, moneyPerDay = null } = agent.settings;
     try {
+      if (!(await isFlagOn(store, known.agent, 'exploration'))) return 'off';
       const consent = await consentOf(store, known, parts.secret);
       if (!mayTrain({ origin: known.origin, consent }, agent.on)) return 'consent';
       const taken = await takeAllowance(store, known.agent, { calls, money }, { perHour, moneyPerDay });

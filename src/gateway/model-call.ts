@@ -11,6 +11,7 @@ import type { Endpoint } from '../collect/turn.ts';
 import { uuidv7 } from '../collect/uuid.ts';
 import type { Config } from '../config.ts';
 import type { Picked, Routes } from '../deploy/routes.ts';
+import { taskTypeOf } from '../store/slices.ts';
 import { overloaded } from './admit.ts';
 import type { AnswerTimes } from './answer-times.ts';
 import type { ReadBody } from './body.ts';
@@ -70,7 +71,7 @@ export function callModel(
       ? parts.routes.pick(
           model,
           {
-            ...{ agent: key.agent, user, trajectory, key: key.id },
+            ...{ agent: key.agent, user, trajectory, key: key.id, taskType: taskTypeOf(body) },
             hashed: () => (user === null ? null : hashedId(user, parts.secret)),
           },
           parts.loading.mayChoose,

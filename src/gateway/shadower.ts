@@ -13,6 +13,7 @@ import { uuidv7 } from '../collect/uuid.ts';
 import type { Release } from '../deploy/release.ts';
 import type { Shadowing } from '../deploy/routes.ts';
 import { compareAnswers } from '../deploy/shadow.ts';
+import { isFlagOn } from '../store/flags.ts';
 import type { Store } from '../store/postgres.ts';
 import { countComparisons, insertComparison } from '../store/shadows.ts';
 import { fetchAnswer } from './ask-again.ts';
@@ -81,6 +82,7 @@ export function createShadower(parts: ShadowerParts): Shadower {
     const before = assemble(exchange);
     const answer = before.choices[0]?.message;
     if (answer === undefined || runsTools(before.request)) return;
+    if (!(await isFlagOn(store, exchange.agent, 'shadow'))) return;
     if ((await countComparisons(store, rollout)) >= settings.most) return;
     const upstream = parts.upstreams.from(candidate.upstream)[0];
     const answerOf = answerAt(sent, settings.maxTokens);

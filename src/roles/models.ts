@@ -43,9 +43,10 @@ export function openModels({
 
 /** What users may get from now on, made ready wherever it is served. */
 export function putInPlay({ engine, adapters }: Pick<Models, 'engine' | 'adapters'>, routes: readonly StoredRoute[]) {
-  const releases = routes.flatMap(({ release, pins = [], open }) => [
+  const releases = routes.flatMap(({ release, pins = [], tasks = [], open }) => [
     release,
     ...pins.map((pin) => pin.release),
+    ...tasks.map((task) => task.release),
     ...(open === null ? [] : [open.candidate]),
   ]);
   engine.inPlay(

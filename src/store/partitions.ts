@@ -14,7 +14,13 @@ const lock = 0x70617765; // beside the one of migrate.ts
 const dropLock = 0x70617766;
 const dayMs = 86_400_000;
 
-export const dayOf = (at: number | Date): Day => new Date(at).toISOString().slice(0, 10);
+let lastDay: { readonly number: number; readonly name: Day } = { number: Number.NaN, name: '' };
+/** Asked several times for each turn, nearly always about the same day. */
+export const dayOf = (at: number | Date): Day => {
+  const number = Math.floor(Number(at) / dayMs);
+  if (number !== lastDay.number) lastDay = { number, name: new Date(at).toISOString().slice(0, 10) };
+  return lastDay.name;
+};
 export const addDays = (day: Day, days: number): Day => dayOf(Date.parse(day) + days * dayMs);
 
 const isDay = (day: Day): boolean => /^\d{4}-\d\d-\d\d$/.test(day) && dayOf(Date.parse(day)) === day;

@@ -146,8 +146,9 @@ with arrived as (
 )
 select count(*)::integer as inserted from added`;
 
+const dayMs = 86_400_000;
 const isFarFrom = (first: Line, next: Line): boolean =>
-  first.kind === 'turn' && dayOf(next.at) > addDays(dayOf(first.at), joinWindowDays);
+  first.kind === 'turn' && Math.floor(next.at / dayMs) - Math.floor(first.at / dayMs) > joinWindowDays;
 
 /** One statement's worth each: not too long, and no turns so far apart that one id could mean two trajectories. */
 function* chunksOf(lines: readonly Line[]): Generator<Line[]> {

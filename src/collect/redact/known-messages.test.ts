@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { parseUntrusted } from '../untrusted.ts';
 import { createKnownMessages } from './known-messages.ts';
 import { openRedaction, redact } from './redact.ts';
 import type { Counts } from './redactor.ts';
@@ -66,4 +67,39 @@ test('lists of anything, and no lists, are redacted too', () => {
     tools: {},
   });
   expect(redaction.counts).toEqual({ email: 3 });
+});
+
+test('a message that came before with nothing personal in it is not parsed again: it is the same object, also redacted', () => {
+  const known = createKnownMessages();
+  const text = JSON.stringify(request());
+  const once = known.parse(text) as ReturnType<typeof request>;
+  expect(once).toEqual(request());
+  const redacted = known.redactRequest(once, openRedaction());
+  const again = known.parse(text) as ReturnType<typeof request>;
+  expect(again).toEqual(request());
+  expect(again.messages[0]).toBe(once.messages[0]);
+  expect(again.messages[1]).not.toBe(once.messages[1]); // what is personal is not kept
+  const twice = known.redactRequest(again, openRedaction());
+  expect(twice).toEqual(redacted);
+  expect((twice.messages as unknown[])[0]).toBe(once.messages[0]);
+  expect((twice.messages as unknown[])[1]).toBe((redacted.messages as unknown[])[1]);
+});
+
+test('long messages that begin and end alike are told apart', () => {
+  const known = createKnownMessages();
+  const said = (word: string) => ({
+    messages: [{ role: 'user', content: `${'a '.repeat(300)}${word}${' z'.repeat(200)}` }],
+  });
+  for (const word of ['left', 'lost', 'left']) {
+    const read = known.parse(JSON.stringify(said(word))) as ReturnType<typeof said>;
+    expect(known.redactRequest(read, openRedaction())).toEqual(said(word));
+  }
+});
+
+test('what is no JSON, or has keys that reach for prototypes, is read as by itself', () => {
+  const known = createKnownMessages();
+  expect(known.parse('{"messages":[{"a":1},]}')).toBeUndefined();
+  expect(known.parse('{"messages":[{"__proto__":{"a":1},"b":2}]}')).toEqual({ messages: [{ b: 2 }] });
+  const deep = `{"messages":[{"a":${'['.repeat(200)}${']'.repeat(200)}}]}`;
+  expect(JSON.stringify(known.parse(deep))).toBe(JSON.stringify(parseUntrusted(deep)));
 });

@@ -1,15 +1,18 @@
 /**
  * Messages that were redacted before. An agent sends its whole conversation with every call, so that most messages of a request
- * have come before, and what became of them then is what becomes of them now. The same object is returned each time, which
- * spares writing and naming it again (store/content.ts). Nothing personal stays in memory: a message that had to be changed is
+ * have come before, and what became of them then is what becomes of them now. A message without anything personal is known by its
+ * text as it came over the wire, so that it is not even parsed again, and the same object is returned each time, which
+ * spares writing and naming it again too (store/content.ts). Nothing personal stays in memory: a message that had to be changed is
  * remembered by a hash of what it was, and is used again where its placeholders have the same numbers.
  */
 import { hash } from 'node:crypto';
 import { createRecent } from '../recent.ts';
-import { isObject, type JsonObject } from '../untrusted.ts';
+import { splitLists } from '../split-lists.ts';
+import { isObject, type JsonObject, parseUntrusted } from '../untrusted.ts';
 import type { Find, Redaction } from './redact.ts';
 
-type Known = { readonly message: object; readonly finds: readonly Find[] };
+type Unchanged = { readonly text: string; readonly message: object };
+type Changed = { readonly message: object; readonly finds: readonly Find[] };
 
 /** Characters of JSON; what is remembered takes about three times as many bytes. */
 const MOST = 8 * 1024 * 1024;
@@ -18,45 +21,106 @@ const MOST = 8 * 1024 * 1024;
  * about its value (a password) is lost on the way.
  */
 const lists = ['system', 'tools', 'messages', 'input'] as const;
+/** Of a message in its request. */
+const DEPTH = 2;
 
 export type KnownMessages = {
+  /** A request's text, parsed as by parseUntrusted, of messages that are known already where they are. */
+  parse(text: string): unknown;
   /** The request, redacted; `redaction` is that of the turn. */
   redactRequest(request: Readonly<JsonObject>, redaction: Redaction): Readonly<JsonObject>;
 };
 
 const digest = (json: string): string => hash('sha256', json, 'base64');
 
+/** A piece of a text keeps all of it in memory, until it is written anew. */
+const copyOf = (piece: string): string => Buffer.from(piece).toString();
+
+/**
+ * What a text is looked for under. Hashing a long one takes longer than comparing it, so a few pieces of it and its length must do; of two
+ * that agree in those the later is known.
+ */
+function tagOf(text: string): string {
+  if (text.length < 160) return text;
+  const middle = text.length >> 1;
+  return `${text.length} ${text.slice(0, 72)}${text.slice(middle, middle + 24)}${text.slice(-32)}`;
+}
+
 /** `shares`: how many of them there are, for rules of their own each. */
 export function createKnownMessages(shares = 1): KnownMessages {
-  const known = createRecent<Known>(MOST / shares);
+  const unchanged = createRecent<Unchanged>(MOST / shares);
+  const isUnchanged = new WeakSet<object>();
+  const changed = createRecent<Changed>(MOST / shares); // by a hash of theirs
   const changedLengths = createRecent<true>(10_000); // most messages need no hash to be told from those that were changed
+  let texts = new Map<object, string>(); // of what was parsed last
+
+  function known(text: string): object | undefined {
+    const found = unchanged.get(tagOf(text));
+    return found?.text === text ? found.message : undefined;
+  }
 
   function redactMessage(message: unknown, redaction: Redaction): unknown {
     if (!isObject(message)) return redaction.clean(message);
-    const json = JSON.stringify(message);
-    let found = known.get(json);
-    if (found === undefined && changedLengths.get(`${json.length}`)) found = known.get(digest(json));
+    if (isUnchanged.has(message)) return message;
+    const parsed = texts.get(message);
+    const text = parsed ?? JSON.stringify(message);
+    const same = parsed === undefined ? known(text) : undefined;
+    if (same !== undefined) return same;
+    const found = changedLengths.get(`${text.length}`) ? changed.get(digest(text)) : undefined;
     if (found !== undefined && redaction.again(found.finds)) return found.message;
     const before = redaction.finds.length;
     const cleaned = redaction.clean(message);
-    const isChanged = cleaned !== message;
-    if (isChanged) changedLengths.set(`${json.length}`, true);
+    if (cleaned === message) {
+      isUnchanged.add(message);
+      const copy = copyOf(text);
+      unchanged.set(tagOf(copy), { text: copy, message }, text.length);
+      return message;
+    }
+    changedLengths.set(`${text.length}`, true);
     const finds = redaction.finds.slice(before);
     // What only the words around gave away is looked for in the rest of the turn, so it has to be read again.
     if (!finds.some(({ isContextual }) => isContextual))
-      known.set(isChanged ? digest(json) : json, { message: cleaned, finds }, json.length);
+      changed.set(digest(text), { message: cleaned as object, finds }, text.length);
     return cleaned;
   }
 
+  function parseMessage(text: string): object | null {
+    const same = known(text);
+    if (same !== undefined) return same;
+    const message = parseUntrusted(text, DEPTH);
+    if (!isObject(message)) return null;
+    texts.set(message, text);
+    return message;
+  }
+
   return {
+    parse(text) {
+      texts = new Map();
+      const split = splitLists(text, lists);
+      const request = split === null ? undefined : parseUntrusted(split.rest);
+      if (split === null || !isObject(request)) return parseUntrusted(text);
+      for (const { name, items } of split.lists) {
+        const list = request[name] as object[];
+        for (const item of items) {
+          const message = parseMessage(item);
+          if (message === null) return parseUntrusted(text);
+          list.push(message);
+        }
+      }
+      return request;
+    },
     redactRequest(request, redaction) {
       const taken: JsonObject = {};
-      let rest = request;
-      for (const name of lists) {
-        const list = request[name];
-        if (!Array.isArray(list)) continue;
-        taken[name] = list.map((message) => redactMessage(message, redaction));
-        rest = { ...rest, [name]: null }; // its place is kept
+      const rest: JsonObject = { ...request };
+      try {
+        for (const name of lists) {
+          const list = request[name];
+          if (!Array.isArray(list)) continue;
+          taken[name] = list.map((message) => redactMessage(message, redaction));
+          rest[name] = null; // its place is kept
+        }
+      } finally {
+        texts = new Map(); // as they came: not to be kept
       }
       return { ...redaction.clean(rest), ...taken };
     },

@@ -8,7 +8,7 @@
  * never   `[KR_RRN]`: not even whether two are the same is kept
  * drop    nothing of the turn is kept
  */
-import { createHmac } from 'node:crypto';
+import { createHmac, hash } from 'node:crypto';
 
 export const policies = ['mask', 'hash', 'drop', 'never'] as const;
 export type Policy = (typeof policies)[number];
@@ -37,11 +37,15 @@ export function plainValue(value: string): string {
     : plain;
 }
 
-export const digestOf = (kind: string, value: string, key: string): string =>
-  createHmac('sha256', key)
-    .update(`${kind} ${plainValue(value)}`)
-    .digest('base64url')
-    .slice(0, 22);
+/** What `hash` writes down is an HMAC. What only tells values of a conversation apart is a keyed hash too, for a quarter of the time. */
+export const digestOf = (kind: string, value: string, policy: Policy, key: string): string => {
+  const said = `${kind} ${plainValue(value)}`;
+  const digest =
+    policy === 'hash'
+      ? createHmac('sha256', key).update(said).digest('base64url')
+      : hash('sha256', `${key}\0${said}`, 'base64url');
+  return digest.slice(0, 22);
+};
 
 export function placeholderOf(kind: string, digest: string, policy: Policy, numbers: Numbers): string {
   switch (policy) {

@@ -67,7 +67,7 @@ export function openRedaction(options: Options = {}): Redaction {
   const place = ({ kind, isContextual = false }: Pick<Span, 'kind' | 'isContextual'>, value: string): string => {
     let find = known.get(`${kind} ${value}`);
     if (find === undefined || (isContextual && !find.isContextual)) {
-      const digest = digestOf(kind, value, rules.key);
+      const digest = digestOf(kind, value, rules.policyOf(kind), rules.key);
       find = { kind, digest, placed: placeOf(kind, digest), isContextual };
       known.set(`${kind} ${value}`, find);
       if (isContextual) told.set(value, find.placed);
