@@ -5,11 +5,11 @@
  */
 
 import { openArtifacts } from '../src/artifacts/open.ts';
+import { settledPii } from '../src/collect/redact/settings.ts';
 import type { JournalEntry } from '../src/collect/signal.ts';
 import type { Config } from '../src/config.ts';
 import { agentOf } from '../src/config.ts';
-import type { DatasetDraft } from '../src/curate/dataset.ts';
-import { settingsKept } from '../src/curate/settings.ts';
+import { curateWindow } from '../src/curate/run.ts';
 import { beginRollout } from '../src/deploy/begin.ts';
 import { serveRelease } from '../src/deploy/reconcile.ts';
 import { registerRelease } from '../src/deploy/register.ts';
@@ -18,7 +18,6 @@ import { pickWindow } from '../src/review/queue.ts';
 import type { Score } from '../src/score/score.ts';
 import { describeSpec } from '../src/score/weighted.ts';
 import { giveConsent } from '../src/store/consents.ts';
-import { saveDataset } from '../src/store/datasets.ts';
 import { entry, uuidAt } from '../src/store/fixtures.ts';
 import { createKey } from '../src/store/keys.ts';
 import { leading } from '../src/store/lead.ts';
@@ -323,29 +322,12 @@ export async function seed(store: Store, config: Config, trajectories: number, n
   await register('v3');
   await saveReport(store, reportOf('report-0000000000000002', 'inconclusive', 'v1', 'v3', now - 3 * hour));
 
-  const keptRows = scored
-    .slice(0, 500)
-    .map((n) => ({ trajectory: caseName(n), day: new Date(began(n)).toISOString().slice(0, 10) as never, score: 0.9 }));
-  const draft = {
-    ...{
-      agent: 'desk',
-      createdAt: now - 9 * day,
-      since: now - 13 * day,
-      until: now - 9 * day,
-      spec,
-      settings: settingsKept(agent.curate),
-      seed: 1,
-    },
-    funnel: [
-      { gate: 'consent', entered: 2000, passed: 1600, left: {} },
-      { gate: 'score', entered: 1600, passed: 620, left: {} },
-      { gate: 'duplicate', entered: 620, passed: 500, left: {} },
-    ],
-    pairs: { rows: 40, sources: { explored: 40 }, funnel: [] },
-    ...{ taskTypes: { status: 100, refund: 100, address: 100, cancel: 100, damaged: 100 }, rows: 500, internal: false },
-    ...{ hash: 'b'.repeat(64), artifact: null, key: 'seed-1' },
-  } satisfies DatasetDraft;
-  await saveDataset(store, draft, keptRows, (whose, version) => `${whose}-v${version}`);
+  // Really curated, so that there is a file to read. Its conversations are alike, so few are kept.
+  const { reward, curate: settings, pii } = agent;
+  const window = { agent: 'desk', spec: reward, since: new Date(now - 13 * day), until: new Date(now - 9 * day) };
+  await curateWindow(store, artifacts, {
+    ...{ ...window, now: new Date(now - 9 * day), settings, pii: settledPii(pii), seed: 1, refuseEmpty: false },
+  });
 
   const rollout = await beginRollout(
     store,
