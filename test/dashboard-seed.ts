@@ -290,6 +290,7 @@ export async function seed(store: Store, config: Config, trajectories: number, n
       ...{
         status: 'running',
         reason: null,
+        internal: false,
         budget: { seconds: 7200 },
         spent,
         internal: false,

@@ -48,6 +48,10 @@ type RunTables = {
   };
 };
 
+/** In the transaction that there is, or in one of its own. */
+const together = (db: Store['db'], work: (db: Store['db']) => Promise<void>): Promise<void> =>
+  db.isTransaction ? work(db) : db.transaction().execute(work);
+
 export function postgresRunStore(store: Store): RunStore {
   const db = store.db.withTables<RunTables>();
   const attempt = async <T>(doing: string, work: () => Promise<T>): Promise<T> => {
@@ -60,7 +64,7 @@ export function postgresRunStore(store: Store): RunStore {
   return {
     create: (run) =>
       attempt(`Creating run ${run.id}`, () =>
-        store.db.transaction().execute(async (transaction) => {
+        together(store.db, async (transaction) => {
           await transaction
             .withTables<RunTables>()
             .insertInto('runs')
