@@ -293,7 +293,6 @@ export async function seed(store: Store, config: Config, trajectories: number, n
         internal: false,
         budget: { seconds: 7200 },
         spent,
-        internal: false,
         request: null,
         owner: null,
         heartbeatAt: createdAt,
