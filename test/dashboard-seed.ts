@@ -291,7 +291,6 @@ export async function seed(store: Store, config: Config, trajectories: number, n
         reason: null,
         budget: { seconds: 7200 },
         spent,
-        internal: false,
         request: null,
         owner: null,
         heartbeatAt: createdAt,
