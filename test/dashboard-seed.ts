@@ -291,6 +291,7 @@ export async function seed(store: Store, config: Config, trajectories: number, n
         reason: null,
         budget: { seconds: 7200 },
         spent,
+        internal: false,
         request: null,
         owner: null,
         heartbeatAt: createdAt,
