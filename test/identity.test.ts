@@ -176,7 +176,7 @@ export default { agents: [{ name: 'support-desk', reward, curate: { kAnonymity: 
     };
     const document = JSON.parse((await read('/api/openapi.json')).text) as { paths: Record<string, { get?: object }> };
     const paths = Object.entries(document.paths).flatMap(([path, { get }]) =>
-      get === undefined ? [] : [path.replace('{id}', 'case-named').replace('{user}', named)],
+      get === undefined || path === '/api/live' ? [] : [path.replace('{id}', 'case-named').replace('{user}', named)],
     );
     expect(paths.length).toBeGreaterThan(15);
     const answers = await Promise.all(paths.map((path) => read(`${path}?agent=support-desk`)));

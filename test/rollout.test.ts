@@ -154,7 +154,7 @@ describe('a rollout through the gateway', () => {
     expect(await command('releases', 'card', 'v2')).toMatch(/^# v2\n[\s\S]*rollout-aborted by eve/);
     expect(await command('audit', 'list', '--type', 'rollout-aborted')).toMatch(/eve +rollout-aborted +r1/);
     const verified = /^(\d+) rows, unbroken\. Head: ([0-9a-f]{64})\n$/.exec(await command('audit', 'verify'));
-    expect(Number(verified?.[1])).toBe(5 + 1 + 2 * 4); // releases made, one served, rollouts begun and ended
+    expect(Number(verified?.[1])).toBe(1 + 5 + 1 + 2 * 4); // the first key made, releases made, one served, rollouts begun and ended
     await expect(command('audit', 'verify', '--head', 'f'.repeat(64))).rejects.toThrow('may have been cut off');
     await expect(command('rollouts', 'show', 'r9')).rejects.toThrow('There is no rollout r9');
     expect(await command('reports', 'list')).toBe('Nothing has been evaluated yet.\n');

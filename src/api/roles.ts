@@ -80,6 +80,9 @@ const needs: Readonly<Record<string, Need>> = {
   'GET /api/reports/{id}/cases': viewer,
   'GET /api/compatibility': viewer,
 
+  'GET /api/flags': viewer,
+  'POST /api/flags/{name}': { ...operator, ...named },
+  'GET /api/routing': viewer,
   'GET /api/releases': viewer,
   'GET /api/releases/{name}': viewer,
   'POST /api/releases': { ...operator, ...named },
