@@ -10,7 +10,7 @@ import type { Day } from './tables.ts';
 export const noteTraining = async (db: Store['db'], dataset: string, at: Date): Promise<void> => {
   await sql`
     with recursive present(id, next) as (
-      select id, replaced_by from pawl.datasets where id = ${dataset} and settings ->> 'on' is distinct from 'simulation'
+      select id, replaced_by from pawl.datasets where id = ${dataset} and coalesce(settings ->> 'on', '') <> 'simulation'
       union select d.id, d.replaced_by from pawl.datasets d join present p on d.id = p.next
     )
     insert into pawl.trained_days as known (day, since)
