@@ -269,8 +269,8 @@ async function main(): Promise<void> {
       pawl.on('exit', (code) => reject(new Error(`pawl serve ended with ${code}:\n${output}`)));
       pawl.stdout!.on('data', (text: string) => {
         output += text;
-        const found = /http:\/\/127\.0\.0\.1:\d+/.exec(output);
-        if (found && output.includes('\n')) resolve(found[0]);
+        const found = /gateway +(http:\S+)\/v1/.exec(output); // the dashboard’s link comes before the database does
+        if (found) resolve(found[1]!);
       });
     });
     const store = await openStore({ home, join: true });
