@@ -27,6 +27,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Pool } from 'undici';
+import type { RecorderStats } from '../src/collect/recorder.ts';
 import { createKey } from '../src/store/keys.ts';
 import { openStore } from '../src/store/postgres.ts';
 import { startUpstream } from '../test/upstream.ts';
@@ -284,10 +285,10 @@ async function main(): Promise<void> {
     };
     const backlog = async () => {
       for (;;) {
-        const text = await (await fetch(`${pawlUrl}/metrics`)).text();
-        const read = (name: string) => Number(new RegExp(`^${name} (\\S+)`, 'm').exec(text)?.[1] ?? 0);
-        if (read('pawl_record_queue_depth') === 0 && read('pawl_journalled_total') === read('pawl_recorded_total'))
-          return;
+        // Not /metrics: putting all figures together every 50 ms would be a part of what is measured.
+        const health = (await (await fetch(`${pawlUrl}/healthz`)).json()) as { recording: RecorderStats };
+        const { queueDepth, journalled, recorded } = health.recording;
+        if (queueDepth === 0 && journalled === recorded) return;
         await new Promise((resolve) => setTimeout(resolve, 50));
       }
     };

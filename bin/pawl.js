@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // A package holds what was built; a clone runs its source, unless tests and benches have built it (PAWL_BUILT). Child processes
 // start through this file too.
+import './keep-shapes.js'; // before anything else
 import { existsSync } from 'node:fs';
 
 const source = new URL('../src/main.ts', import.meta.url);

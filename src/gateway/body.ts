@@ -13,32 +13,59 @@ import { largeBytes, Scan } from './scan.ts';
 /** `scan` is there for a body that is too large to be parsed here. */
 export type ReadBody = { readonly bytes: Buffer; readonly scan: Scan | null };
 
-export function readBody(
+export const readBody = (
   request: IncomingMessage,
   response: ServerResponse,
   maxBytes: number,
   claim: Claim,
-): Promise<ReadBody> {
+): Promise<ReadBody> =>
+  new Promise((resolve, reject) => whenRead(request, response, maxBytes, claim, { whole: resolve, refused: reject }));
+
+/** Told once: the body, or why it is not taken. */
+export type Reader = { whole(body: ReadBody): void; refused(error: RequestError): void };
+
+/** The same without a promise, for the calls that everybody waits for. */
+export function whenRead(
+  request: IncomingMessage,
+  response: ServerResponse,
+  maxBytes: number,
+  claim: Claim,
+  reader: Reader,
+): void {
   const { expect, 'content-encoding': encoding, 'content-length': length } = request.headers;
   const coding = codingOf(encoding);
   const stated = Number(length ?? 0);
-  if (coding === undefined) return refused(request, unknownCoding(encoding!));
-  if (stated > maxBytes) return refused(request, tooLarge(`${(stated / 1048576).toFixed(1)} MB`, maxBytes));
-  if (!claim.fits(stated)) return refused(request, full());
+  const refusal = refusalOf(coding, encoding, stated, maxBytes, claim);
+  if (coding === undefined || refusal !== null) {
+    request.resume();
+    reader.refused(refusal!);
+    return;
+  }
   if (expect !== undefined) response.writeContinue();
-  return new Promise((resolve, reject) => {
-    const reading = new Reading(maxBytes, claim, resolve, reject);
-    if (coding === null) {
-      request.on('data', (chunk: Buffer) => reading.data(chunk));
-      request.on('end', () => reading.end());
-    } else expand(request, coding, reading);
-    // A request that breaks off says so only to those who listen for it, and closes in any case.
-    request.on('close', () => {
-      // Every request closes; making an error for each cost more than anything else in this file.
-      if (!request.readableEnded && !reading.isOver)
-        reading.refuse(new RequestError(400, 'incomplete_body', 'The connection closed before the body was complete.'));
-    });
+  const reading = new Reading(maxBytes, claim, reader);
+  if (coding === null) {
+    request.on('data', (chunk: Buffer) => reading.data(chunk));
+    request.on('end', () => reading.end());
+  } else expand(request, coding, reading);
+  // A request that breaks off says so only to those who listen for it, and closes in any case.
+  request.on('close', () => {
+    // Every request closes; making an error for each cost more than anything else in this file.
+    if (!request.readableEnded && !reading.isOver)
+      reading.refuse(new RequestError(400, 'incomplete_body', 'The connection closed before the body was complete.'));
   });
+}
+
+/** What is known to be too much, or not readable, before a byte of it has come. */
+function refusalOf(
+  coding: Coding | null | undefined,
+  encoding: string | undefined,
+  stated: number,
+  maxBytes: number,
+  claim: Claim,
+): RequestError | null {
+  if (coding === undefined) return unknownCoding(encoding!);
+  if (stated > maxBytes) return tooLarge(`${(stated / 1048576).toFixed(1)} MB`, maxBytes);
+  return claim.fits(stated) ? null : full();
 }
 
 function expand(request: IncomingMessage, coding: Coding, reading: Reading): void {
@@ -65,22 +92,15 @@ class Reading {
   isOver = false;
   readonly #maxBytes: number;
   readonly #claim: Claim;
-  readonly #resolve: (body: ReadBody) => void;
-  readonly #reject: (error: RequestError) => void;
+  readonly #reader: Reader;
   #chunks: Buffer[] = [];
   #size = 0;
   #scan: Scan | null = null;
 
-  constructor(
-    maxBytes: number,
-    claim: Claim,
-    resolve: (body: ReadBody) => void,
-    reject: (error: RequestError) => void,
-  ) {
+  constructor(maxBytes: number, claim: Claim, reader: Reader) {
     this.#maxBytes = maxBytes;
     this.#claim = claim;
-    this.#resolve = resolve;
-    this.#reject = reject;
+    this.#reader = reader;
   }
 
   data(chunk: Buffer): void {
@@ -110,20 +130,15 @@ class Reading {
     if (this.isOver) return;
     this.isOver = true;
     const chunks = this.#chunks;
-    this.#resolve({ bytes: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), scan: this.#scan });
+    this.#reader.whole({ bytes: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), scan: this.#scan });
   }
 
   refuse(error: RequestError): void {
     if (this.isOver) return;
     this.isOver = true;
     this.#chunks = [];
-    this.#reject(error);
+    this.#reader.refused(error);
   }
-}
-
-function refused(request: IncomingMessage, error: RequestError): Promise<never> {
-  request.resume();
-  return Promise.reject(error);
 }
 
 const full = () => overloaded('The memory for requests in flight is used up.');

@@ -347,10 +347,8 @@ class Attempt implements Dispatcher.DispatchHandler {
       forwarding.keep(bytes);
       forwarding.firstByteAt = performance.now();
       if (isErrorBody(text)) {
-        const out = returnedHeaders(headers, target.answerHeaders);
-        delete out['content-encoding'];
-        out['content-length'] = String(bytes.length);
-        response.writeHead(status, out);
+        const out = returnedHeaders(headers, target.answerHeaders, ['content-encoding', 'content-length']);
+        response.writeHead(status, [...out, 'content-length', String(bytes.length)]);
         response.end(bytes);
       } else {
         const message = `${answered}${text.trim() === '' ? '' : `: ${text.trim().slice(0, 300)}`}`;

@@ -8,7 +8,7 @@ import { RequestError } from '../errors.ts';
 import { addressed, askedEvaluation, type ReadyReleases } from './addressed.ts';
 import { createAdmission, retryAfter } from './admit.ts';
 import { createAnswerTimes } from './answer-times.ts';
-import { readBody } from './body.ts';
+import { type ReadBody, readBody, whenRead } from './body.ts';
 import { Budget, type Claim } from './budget.ts';
 import { endpoints, type Identity, parsePath } from './door.ts';
 import { type ErrorShape, errorShapeOf, openaiErrors, sendJson } from './error-shape.ts';
@@ -90,25 +90,45 @@ export function createGateway(
     else await passThrough(parts, visit);
   }
 
-  async function answer(path: Identity, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  function answer(path: Identity, request: IncomingMessage, response: ServerResponse): void {
     const errors = errorShapeOf(path.route);
     let claim: Claim | null = null;
+    const refused = (error: unknown): void => {
+      claim?.leave();
+      refuse(response, errors, error);
+    };
     try {
       const key = admission.key(request);
       checkScope(key, path.route);
       const asked = askedEvaluation(request.headers, key);
       claim = admission.enter();
-      const evaluation = asked === null ? null : await addressed(asked, key, given.releases);
-      const visit = { path, request, response, key, claim, errors, evaluation };
-      const endpoint = endpoints[path.route];
-      if (endpoint !== undefined && request.method === 'POST') {
-        const loading = callModel(parts, endpoint, visit, await readBody(request, response, maxBody, claim));
-        if (loading !== undefined) await loading;
-      } else await serveOther(visit);
+      const visit = { path, request, response, key, claim, errors, evaluation: null };
+      if (asked === null) serve(visit, refused);
+      else
+        addressed(asked, key, given.releases)
+          .then((evaluation) => serve({ ...visit, evaluation }, refused))
+          .catch(refused);
     } catch (error) {
-      claim?.leave();
-      refuse(response, errors, error);
+      refused(error);
     }
+  }
+
+  /** Nothing is awaited on a call's way: each wait is a turn of the event loop's queue. */
+  function serve(visit: Visit, refused: (error: unknown) => void): void {
+    const { path, request, response, claim } = visit;
+    const endpoint = endpoints[path.route];
+    if (endpoint === undefined || request.method !== 'POST') {
+      serveOther(visit).catch(refused);
+      return;
+    }
+    const whole = (body: ReadBody): void => {
+      try {
+        callModel(parts, endpoint, visit, body)?.catch(refused);
+      } catch (error) {
+        refused(error);
+      }
+    };
+    whenRead(request, response, maxBody, claim, { whole, refused });
   }
 
   return {
@@ -121,7 +141,7 @@ export function createGateway(
         return true;
       }
       if (path === null) return false;
-      void answer(path, request, response);
+      answer(path, request, response);
       return true;
     },
     get inFlight() {

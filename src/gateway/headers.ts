@@ -75,14 +75,19 @@ export function passedHeaders(headers: IncomingHttpHeaders, route: string, key: 
   return withKey(out, route, key);
 }
 
-export function returnedHeaders(headers: IncomingHttpHeaders, extra: Readonly<Record<string, string>>) {
-  const out: Record<string, string | string[]> = Object.create(null);
+/** Names and values in turn, which is what Node writes fastest. `replaced`: names that the caller writes itself. */
+export function returnedHeaders(
+  headers: IncomingHttpHeaders,
+  extra: Readonly<Record<string, string>>,
+  replaced: readonly string[] = [],
+): (string | string[])[] {
+  const out: (string | string[])[] = [];
   const named = namedByConnection(one(headers.connection));
   for (const name in headers) {
     const value = headers[name];
     if (value === undefined || notReturned.has(name) || named.has(name) || name.startsWith('x-pawl-')) continue;
-    out[name] = value;
+    if (!replaced.includes(name)) out.push(name, value);
   }
-  for (const name in extra) out[name] = extra[name]!;
+  for (const name in extra) out.push(name, extra[name]!);
   return out;
 }

@@ -3,9 +3,10 @@
  * of reading. A label's values are bounded: beyond a few hundred releases, or names of signals, the rest is counted as
  * `other`, each label on its own.
  */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { RecorderStats } from '../collect/recorder.ts';
 import type { TurnStatus } from '../collect/turn.ts';
+import { createCallFigures } from './call-figures.ts';
 import type { Refusal } from './explore.ts';
 
 const maxValues = 200;
@@ -76,12 +77,7 @@ export function createMetrics(recorder: () => RecorderStats, linesLost: () => nu
   const releaseLabel = bounded();
   const signalLabel = bounded();
 
-  const requests = new Counter({
-    name: 'pawl_requests_total',
-    help: 'Requests that an upstream was asked, by how they ended',
-    labelNames: ['agent', 'release', 'endpoint', 'status'],
-    registers,
-  });
+  const calls = createCallFigures(registry);
   const errors = new Counter({
     name: 'pawl_request_errors_total',
     help: 'Those that did not end well',
@@ -98,21 +94,6 @@ export function createMetrics(recorder: () => RecorderStats, linesLost: () => nu
     name: 'pawl_upstream_retries_total',
     help: 'Upstream calls beyond the first of a request',
     labelNames: ['agent', 'release'],
-    registers,
-  });
-  const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
-  const latency = new Histogram({
-    name: 'pawl_request_seconds',
-    help: 'Time from request to the last byte of the answer',
-    labelNames: ['agent', 'release'],
-    buckets,
-    registers,
-  });
-  const firstByte = new Histogram({
-    name: 'pawl_first_byte_seconds',
-    help: 'Time from request to the first byte of the answer',
-    labelNames: ['agent', 'release'],
-    buckets,
     registers,
   });
   const signals = new Counter({
@@ -194,10 +175,8 @@ export function createMetrics(recorder: () => RecorderStats, linesLost: () => nu
     },
     requestEnded({ agent, release: raw, endpoint, status, seconds, firstByteSeconds, attempts }) {
       const release = releaseLabel(raw);
-      requests.inc({ agent, release, endpoint, status });
+      calls.ended({ agent, release, endpoint, status, seconds, firstByteSeconds });
       if (status !== 'ok') errors.inc({ agent, release, status });
-      latency.observe({ agent, release }, seconds);
-      if (firstByteSeconds !== null) firstByte.observe({ agent, release }, firstByteSeconds);
       if (attempts > 1) retries.inc({ agent, release }, attempts - 1);
     },
     requestRefused: (code) => refused.inc({ code }),
