@@ -184,11 +184,11 @@ function take(exchange: Exchange): void {
   let point: ThreadPoint | null;
   let naming: ReturnType<typeof sentMessages.naming>;
   try {
-    const made = makeTurn(exchange, {
-      ...{ threader, secret: options.secret, now: Date.now(), newId: uuidv7 },
-      ...agentRules.of(exchange.agent),
-    });
-    for (const [kind, n] of Object.entries(made.turn.redactions)) redactions[kind] = (redactions[kind] ?? 0) + n;
+    const { rules, known, numbersOf } = agentRules.of(exchange.agent);
+    // Written out: spread together, it took a twentieth of this thread's time.
+    const context = { threader, secret: options.secret, now: Date.now(), newId: uuidv7, rules, known, numbersOf };
+    const made = makeTurn(exchange, context);
+    for (const kind in made.turn.redactions) redactions[kind] = (redactions[kind] ?? 0) + made.turn.redactions[kind]!;
     if (made.tokensDropped) tokensDropped++;
     if (made.contentDropped) contentDropped++;
     unfit += made.unfit;

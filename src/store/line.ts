@@ -91,8 +91,14 @@ function encodeColumns(
 }
 
 type Inner = Tokens & Pick<StoredTurn, 'taskType' | 'personal' | 'toolsCalled' | 'contentBytes' | 'parts'>;
+const ofInner = Object.keys({
+  ...{ tokenIds: 0, logprobs: 0, tokenCounts: 0, taskType: 0, personal: 0, toolsCalled: 0, contentBytes: 0, parts: 0 },
+} satisfies Record<keyof Inner, 0>) as (keyof Inner)[];
+type FactField = Exclude<TurnField, keyof Inner | 'frame'>;
 /** The frame is put behind the others as it is. */
-const fields = (Object.keys(turnColumns) as TurnField[]).filter((field) => field !== 'frame');
+const ofFacts = (Object.keys(turnColumns) as TurnField[]).filter(
+  (field): field is FactField => field !== 'frame' && !(ofInner as readonly string[]).includes(field),
+);
 
 /**
  * Field by field: an object of so many fields that is put together from others takes JSON.stringify three times as long as one
@@ -100,11 +106,23 @@ const fields = (Object.keys(turnColumns) as TurnField[]).filter((field) => field
  */
 function columnsOf(facts: Omit<Turn, keyof Content>, inner: Inner): string {
   let json = '';
-  for (const field of fields) {
-    const value = field in inner ? inner[field as keyof Inner] : facts[field as keyof typeof facts];
-    if (value !== undefined) json += `"${field}":${value === null ? 'null' : JSON.stringify(value)},`;
+  for (const field of ofFacts) {
+    const value = facts[field as keyof typeof facts];
+    if (value !== undefined) json += `"${field}":${jsonOf(value)},`;
+  }
+  for (const field of ofInner) {
+    const value = inner[field];
+    if (value !== undefined) json += `"${field}":${jsonOf(value)},`;
   }
   return storableJson(json);
+}
+
+/** As JSON.stringify writes it; most values are numbers, null or short plain words, and need no call of it. */
+function jsonOf(value: unknown): string {
+  if (value === null || value === true || value === false) return `${value}`;
+  if (typeof value === 'number') return Number.isFinite(value) ? `${value}` : 'null';
+  if (typeof value === 'string' && value.length < 64 && /^[\w .:/-]*$/.test(value)) return `"${value}"`;
+  return JSON.stringify(value);
 }
 
 const bodyOf = ({ body, of }: Part): string => body ?? JSON.stringify(of);
