@@ -113,6 +113,17 @@ export function createThreader(options: ThreaderOptions): Threader {
     for (const one of points.get(key)?.reached ?? []) if (one.trajectory === trajectory) one.open = false;
   }
 
+  /** What a chain starts from: JSON of secret, agent and user. */
+  const beginnings = createRecent<string>(1000);
+  function beginning(agent: string, user: string | null): string {
+    let first = beginnings.get(agent);
+    if (first === undefined) {
+      first = JSON.stringify([options.secret, agent]).slice(0, -1);
+      beginnings.set(agent, first);
+    }
+    return `${first},${user === null ? 'null' : JSON.stringify(user)}]`;
+  }
+
   function learn(): boolean {
     const piece = older?.() ?? null;
     if (piece === null) older = null;
@@ -131,7 +142,7 @@ export function createThreader(options: ThreaderOptions): Threader {
         return { trajectory: turn.explicit ?? newId(), threadKey: null };
       }
       if (older !== null && turn.explicit === null && turn.messages.some(isAnswer)) while (learn());
-      let link = JSON.stringify([options.secret, turn.agent, turn.user]);
+      let link = beginning(turn.agent, turn.user);
       let between: unknown[] = []; // said since, folded into the next link at an answer
       let instructions = noInstructions;
       const ends: { readonly link: string; readonly system: string }[] = []; // of the answers: only those can be points
@@ -156,7 +167,8 @@ export function createThreader(options: ThreaderOptions): Threader {
       const keys = turn.choices.map((choice) => threadKeys(linkOf(said, choice.message), system));
       const threadKey = keys[0]?.join('.') ?? null;
       if (threadKey !== null && turn.complete) {
-        for (const { reached } of found) for (const one of reached) if (one.trajectory === trajectory) one.open = false;
+        if (joined !== undefined)
+          for (const { reached } of found) for (const one of reached) if (one.trajectory === trajectory) one.open = false;
         latest.set(trajectory, { threadKey, at });
       }
       for (const key of new Set(keys.flat())) reach(key, { trajectory, at, open: true }, joined !== undefined);
