@@ -68,6 +68,7 @@ const needs: Readonly<Record<string, Need>> = {
   'GET /api/runs': viewer,
   'GET /api/runs/{id}': viewer,
   'GET /api/runs/{id}/curves': viewer,
+  'GET /api/runs/{id}/episodes': viewer,
   'POST /api/runs': { ...operator, ...named },
   'POST /api/runs/{id}/resume': operator,
   'POST /api/runs/{id}/pause': operator,
