@@ -84,6 +84,7 @@ const needs: Readonly<Record<string, Need>> = {
   'GET /api/flags': viewer,
   'POST /api/flags/{name}': { ...operator, ...named },
   'GET /api/routing': viewer,
+  'GET /api/serving': viewer,
   'GET /api/releases': viewer,
   'GET /api/releases/{name}': viewer,
   'POST /api/releases': { ...operator, ...named },

@@ -1,14 +1,14 @@
 /** How scores are spread part by part, and how they would be with other weights: of the newest scores, a bounded number. */
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Config } from '../config.ts';
-import { keptBy, reweighed, spreadOf } from '../score/distribution.ts';
+import { spreadOf } from '../score/distribution.ts';
+import { mostSampled as most, weightsFrom, whatIf } from '../score/what-if.ts';
 import { dayOf } from '../store/partitions.ts';
 import type { Store } from '../store/postgres.ts';
 import { sampleScores } from '../store/score-sample.ts';
 import { createRouter, json, problem, refusals, security } from './declare.ts';
 import { knownAgent, windowOf, windowShape } from './window.ts';
 
-const most = 2_000;
 const count = z.int().min(0);
 const spread = z.object({
   measured: count,
@@ -42,13 +42,10 @@ const distributionRoute = createRoute({
 const weights = z
   .string()
   .max(4096)
-  .regex(/^[a-z][a-z0-9_-]{0,63}:\d{1,6}(\.\d{1,9})?(,[a-z][a-z0-9_-]{0,63}:\d{1,6}(\.\d{1,9})?)*$/, {
+  .refine((text) => weightsFrom(text) !== null, {
     error: 'parts and weights such as resolved:0.5,tools:0.3; 0 leaves a part out',
   })
-  .transform((text): Record<string, number> => {
-    const pairs = text.split(',').map((pair) => pair.split(':') as [string, string]);
-    return Object.assign(Object.create(null), Object.fromEntries(pairs.map(([name, n]) => [name, Number(n)])));
-  })
+  .transform((text) => weightsFrom(text)!)
   .openapi({ type: 'string', example: 'resolved:0.5,tools:0.3' });
 
 const side = spread.pick({ mean: true, bins: true });
@@ -108,19 +105,13 @@ export const distributionRoutes = ({
     })
     .openapi(whatIfRoute, async (c) => {
       const { agent: name, weights: given, ...asked } = c.req.valid('query');
-      const { agent, scores } = await read(name, asked);
-      const pairs = scores.map(({ total, parts }) => [total, total === null ? null : reweighed(parts, given)] as const);
-      const sideOf = (values: readonly (number | null)[]) => {
-        const { mean, bins } = spreadOf(values);
-        return { mean, bins: [...bins] };
-      };
-      const { minScore } = agent.curate;
+      const agent = knownAgent(config, name);
+      const { current, proposed, ...found } = await whatIf(store, agent, given, windowOf(asked, new Date()));
+      const sideOf = ({ mean, bins }: typeof current) => ({ mean, bins: [...bins] });
       return c.json(
         {
-          ...{ agent: agent.name, spec: agent.reward.version, sample: scores.length, minScore },
-          current: sideOf(pairs.map(([current]) => current)),
-          proposed: sideOf(pairs.map(([, proposed]) => proposed)),
-          kept: keptBy(pairs, minScore),
+          ...{ agent: agent.name, spec: agent.reward.version, ...found },
+          ...{ current: sideOf(current), proposed: sideOf(proposed) },
         },
         200,
       );

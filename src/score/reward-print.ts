@@ -4,6 +4,7 @@ import { type Agreement, fewestLabels, trustBar } from './agreement.ts';
 import type { RewardCheck } from './check-reward.ts';
 import type { Comparison } from './compare-rewards.ts';
 import { type Figure, fewestSamples, type Proposal } from './propose.ts';
+import type { WhatIf } from './what-if.ts';
 
 const number = (value: number | null, digits = 2): string => (value === null ? '–' : value.toFixed(digits));
 const signed = (value: number | null): string => (value === null ? '–' : `${value > 0 ? '+' : ''}${value.toFixed(3)}`);
@@ -125,5 +126,23 @@ export function comparisonLines(found: Comparison, a: string, b: string, termina
           labels.low === null ? '–' : `${signed(labels.low)} to ${signed(labels.high)}`
         } (95%).`,
     ...(rows.length === 0 ? ['Nobody changes places.'] : table(columns, rows, terminal)),
+  ];
+}
+
+/** The mean, how many are good enough, and how both are spread in tenths of 0–1. */
+export function whatIfLines({ sample, minScore, current, proposed, kept }: WhatIf, terminal: Terminal): string[] {
+  const tenths = ({ bins }: WhatIf['current']): string[] =>
+    Array.from({ length: 10 }, (_, i) => String((bins[2 * i] ?? 0) + (bins[2 * i + 1] ?? 0)));
+  const columns = [
+    ...[{ title: '' }, { title: 'MEAN', right: true }, { title: `FROM ${minScore}`, right: true }],
+    ...Array.from({ length: 10 }, (_, i) => ({ title: `${(i / 10).toFixed(1)}–`, right: true })),
+  ];
+  const rows = [
+    ['as set', number(current.mean, 3), String(kept.current), ...tenths(current)],
+    ['so weighted', number(proposed.mean, 3), String(kept.proposed), ...tenths(proposed)],
+  ];
+  return [
+    ...table(columns, rows, terminal),
+    `Of the newest ${sample} scores; ${kept.gained} would come in, ${kept.lost} would go out. Nothing is changed.`,
   ];
 }
