@@ -1,7 +1,7 @@
 /** `pawl releases create|serve|list|show|card`: what can answer traffic, and what does. */
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
-import { hashedId } from '../collect/person.ts';
+import { typedUser } from '../collect/person.ts';
 import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
 import { ConfigError, NotFoundError } from '../errors.ts';
@@ -224,12 +224,18 @@ const card = withConfigOption(new Command('card'))
     }),
   );
 
-type PinOptions = ActOptions & OneOptions & { readonly key?: string; readonly user?: string };
+type PinOptions = ActOptions &
+  OneOptions & { readonly key?: string; readonly user?: string; readonly hashed?: boolean };
 
 /** The key by its name or id, the user as the agent sends them. */
-async function pinnedFrom(store: Store, agent: string, { key, user }: PinOptions, secret: string): Promise<Pinned> {
+async function pinnedFrom(
+  store: Store,
+  agent: string,
+  { key, user, hashed }: PinOptions,
+  secret: string,
+): Promise<Pinned> {
   if ((key === undefined) === (user === undefined)) throw new ConfigError('Give --key or --user, one of the two.');
-  if (user !== undefined) return { kind: 'user', value: hashedId(user, secret) };
+  if (user !== undefined) return { kind: 'user', value: typedUser(user, secret, hashed) };
   const found = (await listKeys(store)).find((one) => one.agent === agent && (one.id === key || one.name === key));
   if (found === undefined)
     throw new NotFoundError(`Agent ${agent} has no key ${key}; \`pawl keys list\` shows those that exist.`);
@@ -240,7 +246,8 @@ const pinOptions = (command: Command): Command =>
   command
     .option(...agentOption)
     .option('--key <name>', 'a client key, by its name or id')
-    .option('--user <id>', 'a user, by the id that the agent sends');
+    .option('--user <id>', 'a user, by the id that the agent sends')
+    .option('--hashed', 'the user is given by the hash that a list shows');
 
 const pinTo = pinOptions(acting('pin', 'Pin a client key or a user to a release, whatever is rolled out.'))
   .argument('<name>', 'name of the release')
