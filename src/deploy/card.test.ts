@@ -14,6 +14,7 @@ const nothing: CardParts = {
   report: null,
   rollout: null,
   dataset: null,
+  compatibility: null,
   lineage: [],
   audit: [],
 };
@@ -41,6 +42,7 @@ describe('a model card', () => {
       'No training run is on record.',
       'It has not been evaluated.',
       'Whether it forgot anything is not known: there is no report.',
+      'Whether it fits where it is to serve was not checked.',
       'Whether it learned tricks was not looked at.',
       'It has had no traffic.',
       'Nobody has acted on this release yet.',

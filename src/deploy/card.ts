@@ -3,6 +3,7 @@
  * what was found unsafe, who agreed. What no record says, the card says is not known. Follows Mitchell et al., "Model Cards
  * for Model Reporting" (2019), in short.
  */
+import type { Compatibility } from '../evaluate/compatibility.ts';
 import type { Report } from '../evaluate/report.ts';
 import { consequence, percent } from '../evaluate/verdict.ts';
 import type { RunRecord } from '../train/run-record.ts';
@@ -26,13 +27,16 @@ export type CardParts = {
     readonly gates: readonly { readonly gate: string; readonly entered: number; readonly passed: number }[];
     readonly kAnonymity: number | null;
   } | null;
+  /** Whether it fits where it is to serve, as last checked; null: nobody has. */
+  readonly compatibility: Pick<Compatibility, 'verdict' | 'checks' | 'at'> | null;
   /** What it was made from, the nearest first. */
   readonly lineage: readonly Release[];
   /** Audit rows about the release, its rollout, report, run and dataset, oldest first. */
   readonly audit: readonly AuditRow[];
 };
 
-export function modelCard({ release, baseline, run, report, rollout, dataset, lineage, audit }: CardParts): string {
+export function modelCard(parts: CardParts): string {
+  const { release, baseline, run, report, rollout, dataset, lineage, audit } = parts;
   const head = audit.at(-1);
   return `${[
     `# ${inline(release.name)}`,
@@ -70,6 +74,7 @@ export function modelCard({ release, baseline, run, report, rollout, dataset, li
       : `Made from ${lineage.map(({ name }) => inline(name)).join(', which was made from ')}${run === null ? '' : `; trained from ${inline(base(run.base))}`}.`,
     '## Evaluation',
     ...evaluation(report),
+    fits(parts.compatibility),
     '## Safety',
     ...safety(report, rollout),
     '## Approval',
@@ -88,7 +93,17 @@ function answering({ sampling, prompt, thinking }: Release): string[] {
 }
 
 /** The same records for a program, as YAML. */
-export const cardYaml = ({ release, baseline, run, report, rollout, dataset, lineage, audit }: CardParts): string =>
+export const cardYaml = ({
+  release,
+  baseline,
+  run,
+  report,
+  rollout,
+  dataset,
+  compatibility,
+  lineage,
+  audit,
+}: CardParts): string =>
   `${yaml({
     release: { ...release, createdAt: day(release.createdAt) },
     replaces: baseline?.name ?? null,
@@ -103,6 +118,9 @@ export const cardYaml = ({ release, baseline, run, report, rollout, dataset, lin
       ...{ reasons: report.reasons, overall: report.overall, types: report.types },
       ...{ passK: report.passK ?? null, reward: report.reward ?? null, broad: report.broad ?? null },
       gates: (report.gates ?? []).map(({ look: _, ...gate }) => gate),
+    },
+    compatibility: compatibility && {
+      ...{ verdict: compatibility.verdict, at: day(compatibility.at), checks: compatibility.checks },
     },
     safety: {
       drift: report?.drift ?? null,
@@ -133,6 +151,12 @@ function evaluation(report: Report | null): string[] {
     ...gateTable(report),
     verdict,
   ];
+}
+
+function fits(compatibility: CardParts['compatibility']): string {
+  if (compatibility === null) return 'Whether it fits where it is to serve was not checked.';
+  const { verdict, checks, at } = compatibility;
+  return `Where it is to serve, checked ${day(at)}: **${verdict}**. ${checks.map(({ name, verdict: end, reason }) => `${name} ${end}: ${inline(reason)}`).join(' ')}`;
 }
 
 const broad = ({ broad: other }: Report): string[] =>

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { datasetId } from '../curate/dataset.ts';
 import { settings, settingsKept } from '../curate/settings.ts';
+import { saveCompatibility } from '../store/compatibility.ts';
 import { saveDataset } from '../store/datasets.ts';
 import { noon } from '../store/fixtures.ts';
 import { saveReport } from '../store/reports.ts';
@@ -62,7 +63,11 @@ it('a card has the newest evaluation of a release that nobody rolled out, and wh
     details: {},
     at: noon,
   });
+  const checks = [{ name: 'tools', verdict: 'fail', reason: 'No call came back.' }] as const;
+  await saveCompatibility(store, { agent: 'desk', release: 'v2', verdict: 'fail', checks: [...checks], at: noon });
   const card = await readCard(store, release);
+  expect(card).toContain('checked 2026-05-20 12:00: **fail**. tools fail: No call came back.');
+  expect(parse(await readCardYaml(store, release))).toMatchObject({ compatibility: { verdict: 'fail', checks } });
   expect(card).toContain('Verdict: **fail**. It refuses.');
   expect(card).toContain('evaluation-ended by bob');
 });

@@ -1,6 +1,7 @@
 /** The model card of a release from everything that is stored about it. */
 import type { Dataset } from '../curate/dataset.ts';
 import { readAudit } from '../store/audit.ts';
+import { readCompatibility } from '../store/compatibility.ts';
 import { readDataset } from '../store/datasets.ts';
 import type { Store } from '../store/postgres.ts';
 import { readRelease } from '../store/releases.ts';
@@ -31,6 +32,7 @@ async function readParts(store: Store, release: Release): Promise<CardParts> {
   return {
     ...{ release, baseline, run, report, rollout },
     dataset: dataset && summaryOf(dataset),
+    compatibility: await readCompatibility(store, { agent: release.agent, release: release.name }),
     lineage: await parentsOf(store, release),
     audit: audit.sort((a, b) => a.n - b.n),
   };
