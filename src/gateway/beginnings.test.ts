@@ -3,6 +3,7 @@ import { entry } from '../store/fixtures.ts';
 import { writeEntries } from '../store/record.ts';
 import { withStore } from '../store/test-store.ts';
 import { createBeginnings, goesOn } from './beginnings.ts';
+import { Scan } from './scan.ts';
 
 it('tells by what the request shows of the agent whether it goes on', () => {
   const user = { role: 'user', content: 'Hello' };
@@ -22,6 +23,19 @@ it('tells by what the request shows of the agent whether it goes on', () => {
     { messages: [null] },
   ])
     expect(goesOn(body), JSON.stringify(body)).toBe(false);
+});
+
+it('tells a large body, which is scanned and not read, by how much stands in it', () => {
+  const scanned = (...roles: string[]) => {
+    const bytes = Buffer.from(
+      JSON.stringify({ messages: roles.map((role) => ({ role, content: 'x'.repeat(8_000) })) }),
+    );
+    const scan = new Scan();
+    scan.feed(bytes);
+    return scan.read(bytes).body;
+  };
+  expect(goesOn(scanned('user', 'assistant', 'user'))).toBe(true);
+  expect(goesOn(scanned('system', 'user'))).toBe(false);
 });
 
 it('says what the first turn was meant for, of this agent’s conversation alone, and nothing without a database', async () => {

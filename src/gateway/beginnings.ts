@@ -35,7 +35,13 @@ export function createBeginnings(store: () => Store | null): Beginnings {
   };
 }
 
-/** An answer of the agent's, or what refers to one, stands in the request. */
+/** With three entries a request may hold a question, an answer and what follows. */
+const fewestEntries = 3;
+
+/**
+ * An answer of the agent's, or what refers to one, stands in the request. Of a long list that was scanned and not read (scan.ts) only the
+ * length is known; to ask once too often costs little.
+ */
 export function goesOn({
   messages,
   input,
@@ -43,5 +49,6 @@ export function goesOn({
 }: Readonly<Record<string, unknown>>): boolean {
   if (typeof previous === 'string') return true;
   const said = Array.isArray(messages) ? messages : Array.isArray(input) ? input : [];
+  if (said.length > 0 && said[0] === undefined) return said.length >= fewestEntries;
   return said.some((one) => isObject(one) && (one.role === 'assistant' || one.type === 'function_call'));
 }
