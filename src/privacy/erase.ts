@@ -75,8 +75,10 @@ export async function carryOutErasures(store: Store, options: EraseOptions): Pro
       await finish(store, removed, options);
     } catch (error) {
       if (signal.aborted) throw error;
-      for (const { id } of removed)
+      for (const { id } of removed) {
         await noteProblem(store, id, error instanceof Error ? error.message : String(error));
+        await waitWithSweep(store, id); // somebody is at these tables, and writing them anew is no small thing
+      }
     }
   });
   return turn !== null;
