@@ -14,6 +14,7 @@ import { type Content, createNames, type Names, type Part, splitContent } from '
 import { isPersonal, taskTypeOf, toolsCalledOf } from './slices.ts';
 import { storable, storableJson } from './storable.ts';
 import { type StoredTurn, type TurnField, turnColumns } from './turn-columns.ts';
+import type { WrittenTurn } from './turn-rows.ts';
 
 /** A message or a piece of a list that comes with a turn. */
 export type CarriedPart = {
@@ -33,6 +34,8 @@ export type Line = {
   readonly json: Buffer;
   /** A turn's; none for other kinds. */
   readonly messages: readonly CarriedPart[];
+  /** A turn's, where it was made at once with the line. */
+  readonly turn?: WrittenTurn;
 };
 
 type Facts = Pick<Line, 'kind' | 'agent' | 'at'> & {
