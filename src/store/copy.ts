@@ -22,15 +22,21 @@ const most32 = 2 ** 31;
 /** Texts up to so many characters are written here, one by one, which is less work than asking for it. */
 const SHORT = 48;
 
-let bytes = Buffer.allocUnsafe(64 * 1024);
+/** Rows are written one behind the other into blocks of this size: a buffer of its own for each takes longer than what is in it. */
+const blockBytes = 256 * 1024;
+let bytes = Buffer.allocUnsafeSlow(blockBytes);
+/** Where the row under way begins, and where it goes on. */
+let begin = 0;
 let at = 0;
 
-/** There is only one row under way at a time. */
+/** Places inside a row are counted from its beginning, which moves with it when the block is full. */
 const room = (wanted: number): void => {
   if (at + wanted <= bytes.length) return;
-  const larger = Buffer.allocUnsafe(2 * (at + wanted));
-  bytes.copy(larger, 0, 0, at);
-  bytes = larger;
+  const next = Buffer.allocUnsafeSlow(Math.max(blockBytes, 2 * (at - begin + wanted)));
+  bytes.copy(next, 0, begin, at);
+  bytes = next;
+  at -= begin;
+  begin = 0;
 };
 
 const int32 = (value: number): void => {
@@ -116,11 +122,10 @@ const double = (value: number): void => {
 const array = (items: unknown, type: keyof typeof oids, width: number, write: (item: unknown) => void): void => {
   if (!Array.isArray(items)) throw new UnfitValue(items, `${type}[]`);
   room(24 + items.length * width);
-  const begins = at;
+  const begins = at - begin;
   at += 4;
   int32(items.length === 0 ? 0 : 1);
-  const flags = at;
-  int32(0);
+  int32(0); // flags
   int32(oids[type]);
   if (items.length > 0) {
     int32(items.length);
@@ -134,9 +139,9 @@ const array = (items: unknown, type: keyof typeof oids, width: number, write: (i
     } else write(item);
   }
   const ends = at;
-  if (nulls) bytes[flags + 3] = 1;
-  at = begins;
-  int32(ends - begins - 4);
+  at = begin + begins;
+  if (nulls) bytes[at + 11] = 1;
+  int32(ends - at - 4);
   at = ends;
 };
 
@@ -188,16 +193,8 @@ const writers = {
     text(value);
   },
   jsonb(value: unknown) {
-    const json = storable(value) as string;
-    const begins = at;
-    characters(json);
-    const length = at - begins - 4;
-    room(1);
-    bytes.copyWithin(begins + 5, begins + 4, at);
-    bytes[begins + 4] = 1; // the version of the form
-    at = begins;
-    int32(length + 1);
-    at = begins + 5 + length;
+    const version = '\u0001';
+    characters(version + storable(value));
   },
   'text[]'(value: unknown) {
     array(value, 'text', 4, text);
@@ -219,7 +216,8 @@ export type CopyType = keyof typeof writers;
 export function rowsOf(types: readonly CopyType[]): (values: readonly unknown[]) => Buffer {
   const write = types.map((type) => writers[type]);
   return (values) => {
-    at = 0;
+    begin = at;
+    room(2);
     bytes[at++] = types.length >> 8;
     bytes[at++] = types.length;
     for (let i = 0; i < write.length; i++) {
@@ -228,14 +226,18 @@ export function rowsOf(types: readonly CopyType[]): (values: readonly unknown[])
       if (value === null || value === undefined || (typeof value === 'number' && !Number.isFinite(value))) int32(-1);
       else write[i]!(value);
     }
-    return Buffer.from(bytes.subarray(0, at));
+    return bytes.subarray(begin, at);
   };
 }
 
-const opening = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
-const closing = Buffer.from([0xff, 0xff]);
-
-type Copying = Pick<Connection, 'query'> & { sendCopyFromChunk(chunk: Buffer): void; endCopyFrom(): void };
+const signature = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
+const noMore = Buffer.from([0xff, 0xff]);
+/** A message: its kind, and how long it is without that. */
+const message = (kind: string, length: number): Buffer => {
+  const head = Buffer.from(`${kind}\0\0\0\0`, 'latin1');
+  head.writeUInt32BE(4 + length, 1);
+  return head;
+};
 
 /** What a connection does between two queries: the driver's form of a query of one's own. */
 export class CopyIn {
@@ -257,9 +259,10 @@ export class CopyIn {
   submit(connection: Connection): void {
     connection.query(this.#statement);
   }
-  handleCopyInResponse(connection: Copying): void {
-    connection.sendCopyFromChunk(Buffer.concat([opening, ...this.#rows, closing]));
-    connection.endCopyFrom();
+  /** Both messages at once, and each row copied once, which the driver would do twice. */
+  handleCopyInResponse({ stream }: Connection): void {
+    const length = this.#rows.reduce((sum, row) => sum + row.length, signature.length + noMore.length);
+    stream.write(Buffer.concat([message('d', length), signature, ...this.#rows, noMore, message('c', 0)]));
   }
   handleCommandComplete(): void {}
   handleError(error: Error): void {

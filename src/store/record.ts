@@ -160,13 +160,14 @@ function* chunksOf(lines: readonly Line[]): Generator<Line[]> {
   let chunk: Line[] = [];
   let size = 0;
   for (const line of lines) {
-    if (size > 0 && (size + line.json.length > chunkLimit || isFarFrom(chunk[0]!, line))) {
+    const { length } = line.turn?.row ?? line.json;
+    if (size > 0 && (size + length > chunkLimit || isFarFrom(chunk[0]!, line))) {
       yield chunk;
       chunk = [];
       size = 0;
     }
     chunk.push(line);
-    size += line.json.length;
+    size += length;
   }
   if (chunk.length > 0) yield chunk;
 }
