@@ -202,7 +202,7 @@ function take(exchange: Exchange): void {
     finish(bytes, 'broken', null);
     return;
   }
-  void append(line).then((result) => {
+  append(line, (result) => {
     const reason = dropReason(result);
     if (reason === null) naming.acknowledged();
     finish(bytes, reason, point);
@@ -224,12 +224,13 @@ function finish(bytes: number, reason: DropReason | null, point: ThreadPoint | n
   reportSoon();
 }
 
-async function append({ text, journalled }: MadeLine): Promise<Appended> {
+function append({ text, journalled }: MadeLine, settle: (result: Appended) => void): void {
   unfinished++;
-  const result = await journal.append(text);
-  unfinished--;
-  if (result.kind === 'journalled') pump.offer(result.payload, result.start, result.end, journalled(result.payload));
-  return result;
+  journal.add(text, (result) => {
+    unfinished--;
+    if (result.kind === 'journalled') pump.offer(result.payload, result.start, result.end, journalled(result.payload));
+    settle(result);
+  });
 }
 
 function dropReason(result: Appended): DropReason | null {
@@ -249,7 +250,8 @@ async function signal(raw: SignalEntry): Promise<'journalled' | 'full' | 'failed
     return 'failed';
   }
   const by = raw.kind === 'signal' ? raw.signal.key : raw.attachment.by;
-  const result = await append({ text: signLine(encodeLine(entry), by), journalled: readSignedLine });
+  const line = { text: signLine(encodeLine(entry), by), journalled: readSignedLine };
+  const result = await new Promise<Appended>((settle) => append(line, settle));
   if (result.kind === 'journalled') journalled++;
   reportSoon();
   return result.kind;
