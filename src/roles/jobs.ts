@@ -10,7 +10,7 @@ import { carryOutErasures } from '../privacy/erase.ts';
 import { retentionEveryMs, retentionJob, runRetention } from '../privacy/retention.ts';
 import { pickWindow } from '../review/queue.ts';
 import { checkReward, lookAtReward } from '../score/check-reward.ts';
-import { dropOldFigures } from '../store/figures.ts';
+import { dropOldFigures, keepsFigures } from '../store/figures.ts';
 import { lookAtSpecs } from '../store/judged.ts';
 import { listLabels } from '../store/labels.ts';
 import { scanning } from '../store/limits.ts';
@@ -83,6 +83,7 @@ async function pickReviews({ store, config, signal }: JobParts): Promise<void> {
 async function countFigures({ store, artifacts, config, signal }: JobParts): Promise<void> {
   const patient = { isPatient: true };
   await dropOldFigures(store);
+  if (!(await keepsFigures(store))) return;
   await lookAtVerdicts(store, patient);
   for (const agent of config.agents) {
     const { name, reward, curate } = agent;

@@ -29,15 +29,26 @@ const counting = new WeakMap<Store['pool'], Map<string, Promise<unknown>>>();
 
 type Row = { readonly value: unknown; readonly took_ms: number; readonly counted_at: Date };
 
+const isMuch = (n: string): string => `(select coalesce(sum(greatest(c.reltuples, 0)), 0) >= ${n} from pg_inherits i
+  join pg_class c on c.oid = i.inhrelid where i.inhparent = 'pawl.trajectories'::regclass)`;
+
+/** Whether figures are kept. */
+export const keepsFigures = async (store: Store): Promise<boolean> => {
+  const { rows } = await store.pool
+    .query<{ much: boolean }>(`select ${isMuch('$1')} as much`, [keptFrom])
+    .catch((error) => {
+      throw storeError(error, 'Asking how much is stored');
+    });
+  return rows[0]!.much;
+};
+
 const readKept = async (
   store: Store,
   { agent, name, of }: FigureOf,
 ): Promise<{ readonly isMuch: boolean; readonly kept: Row | null }> => {
   const { rows } = await store.pool
     .query<Partial<Row> & { much: boolean }>(
-      `select f.value, f.took_ms, f.counted_at, m.much from (
-         select coalesce(sum(greatest(c.reltuples, 0)), 0) >= $4 as much from pg_inherits i join pg_class c on c.oid = i.inhrelid
-         where i.inhparent = 'pawl.trajectories'::regclass) m
+      `select f.value, f.took_ms, f.counted_at, m.much from (select ${isMuch('$4')} as much) m
        left join pawl.figures f on f.agent = $1 and f.name = $2 and f.of = $3`,
       [agent, name, of, keptFrom],
     )
