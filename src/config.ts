@@ -16,6 +16,7 @@ import { engineUpstream } from './engine/open.ts';
 import { engineSettings } from './engine/settings.ts';
 import { misspelt, settingsFrom, unknownVariables, type Variables, variableOf } from './environment.ts';
 import { ConfigError } from './errors.ts';
+import { embeddingOf } from './evaluate/embed.ts';
 import { retentionSettings } from './privacy/retention-settings.ts';
 import { isolated } from './score/isolate.ts';
 import { judgeSettings, judgingOf, tokenPrice } from './score/judge-settings.ts';
@@ -243,7 +244,11 @@ export const settingsSchema = z
       { path: ['judge', 'upstream'], name: config.judge?.upstream },
       ...config.agents.map(({ judge }, i) => ({ path: ['agents', i, 'judge', 'upstream'], name: judge?.upstream })),
     ];
-    for (const { path, name } of judges)
+    const embedders = config.agents.map(({ evaluate }, i) => ({
+      path: ['agents', i, 'evaluate', 'embeddings', 'upstream'],
+      name: evaluate.embeddings?.upstream,
+    }));
+    for (const { path, name } of [...judges, ...embedders])
       if (name !== undefined && !(name in config.upstreams))
         context.addIssue({ code: 'custom', path, message: `names no upstream: ${name}; there are ${known}` });
     const { budget } = config.judge ?? {};
@@ -297,6 +302,7 @@ export function parseConfig(input: unknown, env: Variables, folder: string, file
     agents: agents.map((agent) => ({
       ...fromFolder(agent, folder),
       judging: judgingOf(judge, agent.judge, upstreams),
+      embedding: embeddingOf(agent.evaluate.embeddings, upstreams),
       pii: mergedPii(parsed.data.pii, agent.pii),
     })),
     upstreams: Object.fromEntries(

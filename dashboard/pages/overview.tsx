@@ -59,6 +59,7 @@ export default function OverviewPage() {
               <Worth {...value} />
             </div>
             <Go {...value} />
+            <Command line={pawl('overview', ['--agent', agent])} />
           </>
         )}
       </Asked>

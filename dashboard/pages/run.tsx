@@ -14,6 +14,7 @@ import { Time } from '../parts/time.tsx';
 import { Link, pathTo } from '../router.tsx';
 import { statusTone } from '../verdict.ts';
 import { count, duration, fixed, money, pawl, percent, short } from '../words.ts';
+import { Episodes } from './episodes.tsx';
 
 const read = (id: string, signal: AbortSignal) =>
   ask('get', '/api/runs/:id', { param: { id }, query: { last: 1 } }, signal);
@@ -54,6 +55,7 @@ export function Run({ id }: { readonly id: string }) {
           )
         }
       </Asked>
+      <Episodes id={id} />
       {detail.value && <More {...detail.value} />}
       <Command line={pawl('runs', 'show', id)} />
     </Page>

@@ -201,7 +201,7 @@ function take(exchange: Exchange): void {
     finish(bytes, 'broken', null);
     return;
   }
-  void append(payload).then((result) => {
+  append(payload, (result) => {
     const reason = dropReason(result);
     if (reason === null) naming.acknowledged();
     finish(bytes, reason, point);
@@ -221,12 +221,13 @@ function finish(bytes: number, reason: DropReason | null, point: ThreadPoint | n
   reportSoon();
 }
 
-async function append(payload: string): Promise<Appended> {
+function append(payload: string, settle: (result: Appended) => void): void {
   unfinished++;
-  const result = await journal.append(payload);
-  unfinished--;
-  if (result.kind === 'journalled') pump.offer(result.payload, result.start, result.end);
-  return result;
+  journal.add(payload, (result) => {
+    unfinished--;
+    if (result.kind === 'journalled') pump.offer(result.payload, result.start, result.end);
+    settle(result);
+  });
 }
 
 function dropReason(result: Appended): DropReason | null {
@@ -246,7 +247,8 @@ async function signal(raw: SignalEntry): Promise<'journalled' | 'full' | 'failed
     return 'failed';
   }
   const by = raw.kind === 'signal' ? raw.signal.key : raw.attachment.by;
-  const result = await append(signLine(encodeLine(entry), by));
+  const line = signLine(encodeLine(entry), by);
+  const result = await new Promise<Appended>((settle) => append(line, settle));
   if (result.kind === 'journalled') journalled++;
   reportSoon();
   return result.kind;

@@ -58,6 +58,8 @@ export type Routes = {
   replace(routes: readonly StoredRoute[]): void;
 };
 
+type Better = Pick<StoredRoute['tasks'][number], 'release' | 'firstByteMs'>;
+
 type Route = {
   readonly names: ReadonlySet<string>;
   readonly release: Release;
@@ -69,7 +71,7 @@ type Route = {
   } | null;
   readonly shadow: Shadowing | null;
   /** By type of task, where another release is better at it. */
-  readonly tasks: ReadonlyMap<string, Release>;
+  readonly tasks: ReadonlyMap<string, Better>;
   readonly pins: { readonly key: ReadonlyMap<string, Release>; readonly user: ReadonlyMap<string, Release> };
 };
 
@@ -111,11 +113,10 @@ export function createRoutes(draw: () => number = Math.random): Routes {
     { taskType }: Caller,
     begun: string | undefined,
     mayChoose: (candidate: Release) => boolean,
-  ): Release | null => {
-    if (tasks.size === 0) return null;
+  ): Better | null => {
     const [of] = tasks.values();
-    if (of!.id === canary?.candidate.id || !mayChoose(of!)) return null;
-    if (begun === of!.id) return of!;
+    if (of === undefined || of.release.id === canary?.candidate.id || !mayChoose(of.release)) return null;
+    if (begun === of.release.id) return of;
     if (begun !== undefined && (begun === release.id || begun === canary?.candidate.id)) return null;
     return (typeof taskType === 'string' ? tasks.get(taskType) : undefined) ?? null;
   };
@@ -137,12 +138,12 @@ export function createRoutes(draw: () => number = Math.random): Routes {
       const key = caller.trajectory === null ? null : `${caller.agent}\u0000${caller.trajectory}`;
       const begun = key === null ? undefined : begunWith(key);
       const better = betterAt(route, caller, begun, mayChoose);
-      const release = better ?? assigned(route, caller, begun, mayChoose);
+      const release = better?.release ?? assigned(route, caller, begun, mayChoose);
       if (key !== null) remember(key, release.id);
       if (release.id === route.release.id)
         return { release, fallback: null, shadow: isDrawn(route.shadow, caller) ? route.shadow : null };
-      if (better !== null) return { release, fallback: route.release };
-      return { release, fallback: route.release, firstByteMs: route.canary!.firstByteMs };
+      const firstByteMs = better === null ? route.canary!.firstByteMs : better.firstByteMs;
+      return { release, fallback: route.release, ...(firstByteMs === undefined ? {} : { firstByteMs }) };
     },
     replace(routes) {
       byAgent = new Map(
@@ -150,7 +151,7 @@ export function createRoutes(draw: () => number = Math.random): Routes {
           agent,
           {
             ...{ names: new Set([agent, ...aliases]), release, ...openFrom(open), pins: pinsFrom(pins) },
-            tasks: new Map(tasks.map(({ type, release: better }) => [type, better])),
+            tasks: new Map(tasks.map(({ type, ...better }) => [type, better])),
           },
         ]),
       );

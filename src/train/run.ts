@@ -15,6 +15,7 @@ import type { Engine, LoraSpec } from '../engine/engine.ts';
 import { writeMark } from '../engine/internal-mark.ts';
 import { ConflictError, EngineError } from '../errors.ts';
 import { type Checkpoints, checkpointsInFolder } from './checkpoints.ts';
+import { keepEvery, keptOf, type Played } from './kept-episodes.ts';
 import { type StepMetrics, toJsonLine } from './metrics.ts';
 import type { Tracker, Tracking } from './mlflow.ts';
 import { mixSeed } from './order.ts';
@@ -199,6 +200,14 @@ async function* carryOn(
     return at;
   };
 
+  // Of what a step plays, some is kept to be read.
+  const between = keepEvery(record.steps);
+  let keptAt = Number.NEGATIVE_INFINITY;
+  let played: Played = [];
+  const onPlayed = (groups: Played) => {
+    played = groups;
+  };
+
   let firstStep = 0;
   for (const [index, stage] of stages.entries()) {
     const lastStep = firstStep + stage.steps;
@@ -212,7 +221,7 @@ async function* carryOn(
     if (known === null) await reload(engine, model, start);
     const resumed = newest?.kind === 'step' && newest.stage === index ? (newest.state ?? undefined) : undefined;
     const history = [...(await store.metrics(id, firstStep))];
-    const active = await stage.begin({ engine, model, start, seed: mixSeed(seed, index), clock }, resumed);
+    const active = await stage.begin({ engine, model, start, seed: mixSeed(seed, index), clock, onPlayed }, resumed);
     // Killed between the step that was the last and the word of it, the run must not take one more.
     let ended: Stop | { kind: 'asked'; request: 'pause' | 'stop' } | null =
       stopRule(history, rules) ?? overBudget(spent, budget);
@@ -222,6 +231,7 @@ async function* carryOn(
         const began = now();
         clock.take();
         const stageStep = step - firstStep;
+        played = [];
         const { values, taskTypes } = await active.step(stageStep, parts.signal);
         const atEnd = step + 1 === lastStep;
         const due = (every: number) => every > 0 && ((stageStep + 1) % every === 0 || atEnd);
@@ -245,7 +255,9 @@ async function* carryOn(
           },
           ...(taskTypes ? { taskTypes } : {}),
         };
-        const request = await store.saveStep(id, metrics, spent, now());
+        const kept = step - keptAt < between ? [] : keptOf(played);
+        if (kept.length > 0) keptAt = step;
+        const request = await store.saveStep(id, metrics, spent, now(), kept);
         appendFileSync(log, `${toJsonLine(id, metrics)}\n`);
         events.append(metrics);
         tracking?.stepped();

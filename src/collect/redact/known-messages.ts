@@ -37,21 +37,30 @@ const digest = (json: string): string => hash('sha256', json, 'base64');
 const copyOf = (piece: string): string => Buffer.from(piece).toString();
 
 /**
- * What a text is looked for under. Hashing a long one takes longer than comparing it, so a few pieces of it and its length must do; of two
- * that agree in those the later is known.
+ * What a text is looked for under. Hashing a long one takes longer than comparing it, so its length and some of its characters must
+ * do: the first, the last, and some on the way. Of two texts that agree in those the later is known.
  */
-function tagOf(text: string): string {
-  if (text.length < 160) return text;
-  const middle = text.length >> 1;
-  return `${text.length} ${text.slice(0, 72)}${text.slice(middle, middle + 24)}${text.slice(-32)}`;
+function tagOf(text: string): string | number {
+  const { length } = text;
+  if (length < SHORT) return text;
+  let tag = length;
+  for (let i = 0; i < HEAD; i++) tag = Math.imul(tag ^ text.charCodeAt(i), PRIME);
+  const step = length >> 4;
+  for (let i = HEAD; i < length; i += step) tag = Math.imul(tag ^ text.charCodeAt(i), PRIME);
+  for (let i = length - 8; i < length; i++) tag = Math.imul(tag ^ text.charCodeAt(i), PRIME);
+  return tag;
 }
+const SHORT = 160;
+/** A role, a tool's name and its call's id come before what is said. */
+const HEAD = 96;
+const PRIME = 0x01000193;
 
 /** `shares`: how many of them there are, for rules of their own each. */
 export function createKnownMessages(shares = 1): KnownMessages {
-  const unchanged = createRecent<Unchanged>(MOST / shares);
+  const unchanged = createRecent<Unchanged, string | number>(MOST / shares);
   const isUnchanged = new WeakSet<object>();
   const changed = createRecent<Changed>(MOST / shares); // by a hash of theirs
-  const changedLengths = createRecent<true>(10_000); // most messages need no hash to be told from those that were changed
+  const changedLengths = createRecent<true, number>(10_000); // most messages need no hash to be told from those that were changed
   let texts = new Map<object, string>(); // of what was parsed last
 
   function known(text: string): object | undefined {
@@ -66,7 +75,7 @@ export function createKnownMessages(shares = 1): KnownMessages {
     const text = parsed ?? JSON.stringify(message);
     const same = parsed === undefined ? known(text) : undefined;
     if (same !== undefined) return same;
-    const found = changedLengths.get(`${text.length}`) ? changed.get(digest(text)) : undefined;
+    const found = changedLengths.get(text.length) ? changed.get(digest(text)) : undefined;
     if (found !== undefined && redaction.again(found.finds)) return found.message;
     const before = redaction.finds.length;
     const cleaned = redaction.clean(message);
@@ -76,7 +85,7 @@ export function createKnownMessages(shares = 1): KnownMessages {
       unchanged.set(tagOf(copy), { text: copy, message }, text.length);
       return message;
     }
-    changedLengths.set(`${text.length}`, true);
+    changedLengths.set(text.length, true);
     const finds = redaction.finds.slice(before);
     // What only the words around gave away is looked for in the rest of the turn, so it has to be read again.
     if (!finds.some(({ isContextual }) => isContextual))
@@ -110,19 +119,21 @@ export function createKnownMessages(shares = 1): KnownMessages {
       return request;
     },
     redactRequest(request, redaction) {
-      const taken: JsonObject = {};
+      const taken: [name: string, list: unknown[]][] = [];
       const rest: JsonObject = { ...request };
       try {
         for (const name of lists) {
           const list = request[name];
           if (!Array.isArray(list)) continue;
-          taken[name] = list.map((message) => redactMessage(message, redaction));
+          taken.push([name, list.map((message) => redactMessage(message, redaction))]);
           rest[name] = null; // its place is kept
         }
       } finally {
         texts = new Map(); // as they came: not to be kept
       }
-      return { ...redaction.clean(rest), ...taken };
+      const cleaned = redaction.clean(rest);
+      for (const [name, list] of taken) cleaned[name] = list;
+      return cleaned;
     },
   };
 }
