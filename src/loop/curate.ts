@@ -18,8 +18,7 @@ export const curate: Step = async ({ store, artifacts, agent }, { seed, state })
     throw error;
   });
   const funnel = made.funnel.map(({ gate, entered, passed }) => ({ gate, entered, passed }));
-  if (made instanceof NothingKept)
-    return { curate: { rows: 0, funnel, nothing: nothingKept(made.funnel).join('\n') } };
+  if (made instanceof NothingKept) return { curate: { rows: 0, funnel, nothing: nothingKept(made.funnel).join('\n') } };
   const { id, rows, pairs } = made;
   const kept = { dataset: id, rows, pairs: pairs.rows, funnel };
   const { recipe, without } = agent.train;

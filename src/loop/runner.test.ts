@@ -154,7 +154,9 @@ describe('a loop that runs by itself', () => {
       leading(store, 'loop', 'test', async (lead) => {
         const stop = new AbortController();
         const parts = { store, agent, artifacts: openArtifacts({ home }), engine: noEngine, trainer: noEngine, lead };
-        const held = new Promise<never>((_, reject) => stop.signal.addEventListener('abort', () => reject(stop.signal)));
+        const held = new Promise<never>((_, reject) =>
+          stop.signal.addEventListener('abort', () => reject(stop.signal)),
+        );
         const advanced = advance({
           ...{ ...parts, gatewayUrl: async () => null, recorded: () => held, noteMs: 10, signal: stop.signal },
           say: { progress: () => {}, done: () => {} },
