@@ -36,17 +36,17 @@ export const toneOf = (phase: Rollout['phase']): Tone =>
         : 'plain';
 
 const rolloutColumns: readonly Column<Rollout>[] = [
-  { name: 'Rollout', grow: 2, cell: ({ id }) => id },
-  { name: 'Phase', grow: 1.2, cell: ({ phase }) => <Tag tone={toneOf(phase)}>{phase}</Tag> },
+  { name: 'Rollout', grow: 2.4, cell: ({ id }) => id },
+  { name: 'Phase', grow: 1.5, cell: ({ phase }) => <Tag tone={toneOf(phase)}>{phase}</Tag> },
   { name: 'Users', isNumber: true, cell: ({ share }) => percent(share, 0) },
-  { name: 'Candidate', isWide: true, grow: 1.5, cell: ({ candidate }) => candidate },
-  { name: 'Baseline', isWide: true, grow: 1.5, cell: ({ baseline }) => baseline },
+  { name: 'Candidate', isWide: true, grow: 1.8, cell: ({ candidate }) => candidate },
+  { name: 'Baseline', isWide: true, grow: 1.8, cell: ({ baseline }) => baseline },
   { name: 'Began', grow: 1.4, cell: ({ createdAt }) => <Time at={createdAt} /> },
   { name: 'Ended', isWide: true, grow: 1.4, cell: ({ endedAt }) => (endedAt === null ? '–' : <Time at={endedAt} />) },
   {
     name: 'Why',
     isWide: true,
-    grow: 5,
+    grow: 3.4,
     cell: ({ reasons }) => <span title={reasons.join(' ')}>{reasons[0] ?? '–'}</span>,
   },
 ];
@@ -55,7 +55,7 @@ const releaseColumns: readonly Column<Release>[] = [
   { name: 'State', grow: 1.2, cell: ({ serving }) => (serving ? <Tag tone="good">serves</Tag> : '–') },
   { name: 'Model', grow: 2, cell: ({ model }) => model },
   { name: 'Upstream', isWide: true, grow: 1.2, cell: ({ upstream }) => upstream },
-  { name: 'Run', isWide: true, grow: 1.6, cell: ({ run }) => run ?? '–' },
+  { name: 'Run', isWide: true, grow: 2, cell: ({ run }) => run ?? '–' },
   { name: 'Report', isWide: true, grow: 1.6, cell: ({ report }) => report ?? '–' },
   { name: 'Made', grow: 1.4, cell: ({ createdAt }) => <Time at={createdAt} /> },
 ];
