@@ -66,7 +66,9 @@ async function take(
     await settled(page);
     await page.waitForTimeout(500); // curves are drawn a moment after their data
     if (to !== undefined) {
-      await page.getByRole('heading', { name: to }).evaluate('node => node.scrollIntoView()');
+      await page
+        .getByRole('heading', { name: to })
+        .evaluate((node) => (node as unknown as { scrollIntoView(): void }).scrollIntoView());
       await page.waitForTimeout(500);
     }
     const file = join(out, `${name}${mark}.png`);
