@@ -133,7 +133,7 @@ test('episodes of a step stand side by side, the best first, and the address say
   await page.waitForURL(/step=60/);
   await page.getByText('task train-refund-59').waitFor();
   expect(await page.getByText(`pawl runs episodes ${stagesRun} --step 60`).count()).toBe(1);
-  await page.getByLabel('Step').selectOption({ index: 0 });
+  await page.getByRole('combobox', { name: 'Step' }).selectOption({ index: 0 });
   await page.getByText('task train-refund-19').waitFor();
   await open(page, `/train/${stagesRun}?step=41`);
   await page.getByText('41: none is kept').waitFor({ state: 'attached' });

@@ -175,8 +175,11 @@ test('every button does what it says, and says the command that does the same', 
   const dialog = page.getByRole('dialog', { name: /^Register/ });
   expect(await dialog.getByRole('button', { name: 'New release' }).isDisabled()).toBe(true);
   await dialog.getByLabel('Name', { exact: true }).fill('v4');
+  await dialog.getByLabel('Upstream of the settings').fill('vllm');
   await dialog.getByLabel('Model’s name there').fill('desk-4');
-  expect(await dialog.locator('.command code').innerText()).toBe('pawl releases create v4 --agent desk --model desk-4');
+  expect(await dialog.locator('.command code').innerText()).toBe(
+    'pawl releases create v4 --agent desk --upstream vllm --model desk-4',
+  );
   await dialog.getByRole('button', { name: 'New release' }).click();
   await page.waitForURL(/\/deploy\/releases\/v4/);
   expect(await read('/api/releases/v4?agent=desk')).toMatchObject({

@@ -240,7 +240,8 @@ function NewRelease({ agent }: { readonly agent: string }) {
   const of = (name: keyof typeof nothing) => ({
     ...{ value: given[name], set: (value: string) => set((old) => ({ ...old, [name]: value })) },
   });
-  const isWhole = given.name !== '' && (given.checkpoint !== '' || given.run !== '' || given.model !== '');
+  const isServed = given.upstream !== '' && (given.model !== '' || given.run !== '');
+  const isWhole = given.name !== '' && (given.checkpoint !== '' || isServed);
   const said = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''));
   return (
     <Act
@@ -265,7 +266,7 @@ function NewRelease({ agent }: { readonly agent: string }) {
     >
       <p>It answers nobody until it is rolled out, pinned or served.</p>
       <Entry label="Name" {...of('name')} hint="v2" />
-      <Entry label="Upstream of the settings" {...of('upstream')} hint="the only one" />
+      <Entry label="Upstream of the settings" {...of('upstream')} hint="a model server" />
       <Entry label="Model’s name there" {...of('model')} hint="for a model at an upstream" />
       <Entry
         label="Checkpoint, where Pawl’s own engine serves"

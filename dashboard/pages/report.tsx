@@ -132,7 +132,13 @@ const sliceColumns = (most: number): readonly Column<Slice>[] => [
     ...{ name: '95%', grow: 1.3 },
     cell: (one) => <Interval value={one.difference} interval={one.interval} most={most} label={said(one)} />,
   },
-  { name: 'p', isNumber: true, grow: 1.2, isWide: true, cell: ({ p, holm = p }) => (holm < 0.001 ? '< 0.001' : fixed(holm)) },
+  {
+    name: 'p',
+    isNumber: true,
+    grow: 1.2,
+    isWide: true,
+    cell: ({ p, holm = p }) => (holm < 0.001 ? '< 0.001' : fixed(holm)),
+  },
 ];
 
 function Slices({ report: { types } }: { readonly report: Found }) {
