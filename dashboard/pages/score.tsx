@@ -6,6 +6,7 @@ import { ask } from '../client.ts';
 import { Act } from '../parts/act.tsx';
 import { Histogram, Sparkline } from '../parts/bar.tsx';
 import { Command } from '../parts/command.tsx';
+import { Counted } from '../parts/counted.tsx';
 import { Entry } from '../parts/field.tsx';
 import { Figure, Figures, Tag, type Tone } from '../parts/figure.tsx';
 import { Page, Panel } from '../parts/layout.tsx';
@@ -181,6 +182,7 @@ function Parts({ spread, trust, agent }: PartsProps) {
           )
         }
       </Asked>
+      {told !== null && <Counted at={told.countedAt} />}
       <Command line={pawl('reward', 'status', ['--agent', agent])} />
     </Panel>
   );

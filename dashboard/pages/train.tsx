@@ -7,6 +7,7 @@ import type { PageProps } from '../pages.ts';
 import { Act } from '../parts/act.tsx';
 import { Bar } from '../parts/bar.tsx';
 import { Command } from '../parts/command.tsx';
+import { Counted } from '../parts/counted.tsx';
 import { Choice, Entry } from '../parts/field.tsx';
 import { Figure, Figures, Tag } from '../parts/figure.tsx';
 import { Page, Panel } from '../parts/layout.tsx';
@@ -88,7 +89,7 @@ function Advice({ agent }: { readonly agent: string }) {
   return (
     <Panel title="What there is to learn from">
       <Asked of={advice} rows={4}>
-        {({ stored, dataset, environment, base, recipe, reasons, next }) => (
+        {({ stored, dataset, environment, base, recipe, reasons, next, countedAt }) => (
           <>
             <Figures>
               <Figure label="Conversations" value={count(stored.trajectories)} />
@@ -119,6 +120,7 @@ function Advice({ agent }: { readonly agent: string }) {
                 </li>
               ))}
             </ul>
+            <Counted at={countedAt} />
             <Command line={next} />
           </>
         )}

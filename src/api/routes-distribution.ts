@@ -2,10 +2,16 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Config } from '../config.ts';
 import { spreadOf } from '../score/distribution.ts';
-import { mostSampled as most, weightsFrom, whatIf } from '../score/what-if.ts';
-import { dayOf } from '../store/partitions.ts';
+import {
+  mostScores,
+  newestScores,
+  readWeights,
+  type WhatIf,
+  weightsHint,
+  weightsPattern,
+  whatIf,
+} from '../score/what-if.ts';
 import type { Store } from '../store/postgres.ts';
-import { sampleScores } from '../store/score-sample.ts';
 import { createRouter, json, problem, refusals, security } from './declare.ts';
 import { knownAgent, windowOf, windowShape } from './window.ts';
 
@@ -15,7 +21,7 @@ const spread = z.object({
   mean: z.number().nullable(),
   bins: z.array(count).openapi({ description: 'How many lie in each twentieth of 0–1.' }),
 });
-const sample = count.openapi({ description: `Conversations it is of: the newest, at most ${most}.` });
+const sample = count.openapi({ description: `Conversations it is of: the newest, at most ${mostScores}.` });
 const unknown = { 404: problem('There is no such agent in the settings.') };
 
 const distributionRoute = createRoute({
@@ -42,10 +48,8 @@ const distributionRoute = createRoute({
 const weights = z
   .string()
   .max(4096)
-  .refine((text) => weightsFrom(text) !== null, {
-    error: 'parts and weights such as resolved:0.5,tools:0.3; 0 leaves a part out',
-  })
-  .transform((text) => weightsFrom(text)!)
+  .regex(weightsPattern, { error: weightsHint })
+  .transform(readWeights)
   .openapi({ type: 'string', example: 'resolved:0.5,tools:0.3' });
 
 const side = spread.pick({ mean: true, bins: true });
@@ -80,16 +84,11 @@ export const distributionRoutes = ({
   readonly store: Store;
   readonly config: Pick<Config, 'agents'>;
 }) => {
-  const read = async (name: string | undefined, asked: { since?: Date | undefined; until?: Date | undefined }) => {
-    const agent = knownAgent(config, name);
-    const { since, until } = windowOf(asked, new Date());
-    const of = { agent: agent.name, spec: agent.reward.version, since: dayOf(since), until: dayOf(until), most };
-    return { agent, scores: await sampleScores(store, of) };
-  };
   return createRouter()
     .openapi(distributionRoute, async (c) => {
       const { agent: name, ...asked } = c.req.valid('query');
-      const { agent, scores } = await read(name, asked);
+      const agent = knownAgent(config, name);
+      const scores = await newestScores(store, agent, windowOf(asked, new Date()));
       const wire = ({ bins, ...rest }: ReturnType<typeof spreadOf>) => ({ ...rest, bins: [...bins] });
       return c.json(
         {
@@ -105,15 +104,8 @@ export const distributionRoutes = ({
     })
     .openapi(whatIfRoute, async (c) => {
       const { agent: name, weights: given, ...asked } = c.req.valid('query');
-      const agent = knownAgent(config, name);
-      const { current, proposed, ...found } = await whatIf(store, agent, given, windowOf(asked, new Date()));
-      const sideOf = ({ mean, bins }: typeof current) => ({ mean, bins: [...bins] });
-      return c.json(
-        {
-          ...{ agent: agent.name, spec: agent.reward.version, ...found },
-          ...{ current: sideOf(current), proposed: sideOf(proposed) },
-        },
-        200,
-      );
+      const found = await whatIf(store, knownAgent(config, name), given, windowOf(asked, new Date()));
+      const wire = ({ mean, bins }: WhatIf['current']) => ({ mean, bins: [...bins] });
+      return c.json({ ...found, current: wire(found.current), proposed: wire(found.proposed) }, 200);
     });
 };

@@ -177,6 +177,7 @@ test('scores are spread part by part, and other weights move them', async () => 
   expect(what.proposed.mean).toBeCloseTo(0.45);
   expect(what).toMatchObject({ minScore: 0.7, kept: { current: 0, proposed: 3, gained: 3, lost: 0 } });
   expect((await get('/api/score/what-if?weights=__proto__:1')).status).toBe(400);
+  expect((await get('/api/score/what-if?weights=polite:1')).status).toBe(400); // no part of its reward
 });
 
 test('privacy is counted, values are never shown', async () => {

@@ -9,7 +9,6 @@ import { listKeys } from '../store/keys.ts';
 import { listPins } from '../store/pins.ts';
 import type { Store } from '../store/postgres.ts';
 import { listReleases, readRelease, routedAliases, servingRelease } from '../store/releases.ts';
-import { readTaskRouting } from '../store/task-routings.ts';
 import { type Column, oneLine, plain, table } from '../terminal.ts';
 import { adapterState } from './adapter-state.ts';
 import { type ActOptions, acting, type ListOptions, listing, reasonOption, time } from './command-parts.ts';
@@ -18,6 +17,7 @@ import { readCard, readCardYaml } from './read-card.ts';
 import { serveRelease } from './reconcile.ts';
 import { findRelease, type ReleaseAsked, registerRelease, releaseAsked } from './register.ts';
 import { releaseSchema } from './release.ts';
+import { standingRouting } from './task-routing.ts';
 
 type OneOptions = CommonOptions & { readonly agent?: string };
 const agentOption = ['--agent <name>', 'whose it is (default: the first agent of the settings)'] as const;
@@ -302,10 +302,14 @@ const routing = withConfigOption(new Command('routing'))
   .action((options: OneOptions) =>
     withHome(options, 'existing', async ({ config, store, terminal }) => {
       const agent = agentOf(config, options.agent).name;
-      const found = await readTaskRouting(store, agent);
-      if (options.json) return terminal.write(JSON.stringify(found));
-      if (found === null || found.types.length === 0)
+      const standing = await standingRouting(store, agent);
+      if (options.json)
+        return terminal.write(JSON.stringify(standing && { ...standing.routing, notInForce: standing.notInForce }));
+      const found = standing?.routing;
+      if (found === undefined || found.types.length === 0)
         return terminal.write(`Every type of task of ${agent} is answered by the release that serves.`);
+      const { notInForce } = standing!;
+      if (notInForce !== null) terminal.write(plain(`Not in force: ${notInForce}.`));
       const name = async (id: string) => (await readRelease(store, { id }))!.name;
       terminal.write(
         plain(

@@ -1,7 +1,7 @@
 /** `pawl reward`: whether what conversations are scored by can be trusted, and what would be better. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { type Agent, agentSchema } from '../agent.ts';
 import { type CommonOptions, parseMoment, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
@@ -17,7 +17,7 @@ import { lendEngine, openRewardModels } from './reward-models.ts';
 import { comparisonLines, proposalLines, trustLines, whatIfLines } from './reward-print.ts';
 import { scoreWindow } from './run.ts';
 import type { RewardSpec } from './weighted.ts';
-import { weightsFrom, whatIf } from './what-if.ts';
+import { readWeights, weightsHint, weightsPattern, whatIf } from './what-if.ts';
 
 type Options = CommonOptions & { readonly agent?: string };
 
@@ -130,25 +130,25 @@ const compare = agentOption(new Command('compare'))
     }),
   );
 
-const weightsOption = (text: string): Readonly<Record<string, number>> => {
-  const weights = weightsFrom(text);
-  if (weights !== null) return weights;
-  throw new InvalidArgumentError('Give parts and weights such as resolved:0.5,tools:0.3; 0 leaves a part out.');
-};
+type WhatIfOptions = CompareOptions;
 
-const what = agentOption(new Command('what-if'))
-  .description('How the newest scores would be with other weights, and what could be learned from. Changes nothing.')
-  .argument('<weights>', 'part:weight, part:weight …; parts that are not named keep theirs', weightsOption)
+const other = agentOption(new Command('what-if'))
+  .description('Weigh the newest scores otherwise: how they would be spread, and how many would be good enough.')
+  .argument('<weights>', 'parts and weights, e.g. resolved:0.5,tools:0.3; others keep theirs, 0 leaves one out')
   .option('--since <time>', 'started after: 2h, 3d, or 2026-01-31 (default: 7d)', (text: string) => parseMoment(text))
   .option('--until <time>', 'started before (default: now)', (text: string) => parseMoment(text))
   .option('--json', 'print as JSON')
-  .addHelpText('after', '\nExample:\n  pawl reward what-if resolved:0.5,tools:0.3')
-  .action((weights: Readonly<Record<string, number>>, options: CompareOptions) =>
+  .addHelpText(
+    'after',
+    '\nExample:\n  pawl reward what-if resolved:0.7,tools:0.1\n\nNothing is changed: put the weights you want into the agent’s file.',
+  )
+  .action((weights: string, options: WhatIfOptions) =>
     withHome(options, 'existing', async ({ store, config, terminal }) => {
+      if (!weightsPattern.test(weights)) throw new ConfigError(`'${weights}' is not what is needed: ${weightsHint}.`);
       const agent = agentOf(config, options.agent);
       const { since = parseMoment('7d'), until = new Date() } = options;
-      const found = await whatIf(store, agent, weights, { since, until });
-      if (options.json) terminal.write(JSON.stringify({ agent: agent.name, spec: agent.reward.version, ...found }));
+      const found = await whatIf(store, agent, readWeights(weights), { since, until });
+      if (options.json) terminal.write(JSON.stringify(found));
       else for (const line of whatIfLines(found, terminal)) terminal.write(line);
     }),
   );
@@ -158,8 +158,8 @@ export const rewardCommand = (): Command =>
     .description('Whether the reward can be trusted, and what would be better.')
     .addCommand(status)
     .addCommand(fit)
+    .addCommand(other)
     .addCommand(compare)
-    .addCommand(what)
     .addCommand(versions)
     .addCommand(trainRewardCommand())
     .addCommand(rewardModelsCommand())

@@ -129,20 +129,23 @@ export function comparisonLines(found: Comparison, a: string, b: string, termina
   ];
 }
 
-/** The mean, how many are good enough, and how both are spread in tenths of 0–1. */
-export function whatIfLines({ sample, minScore, current, proposed, kept }: WhatIf, terminal: Terminal): string[] {
-  const tenths = ({ bins }: WhatIf['current']): string[] =>
-    Array.from({ length: 10 }, (_, i) => String((bins[2 * i] ?? 0) + (bins[2 * i + 1] ?? 0)));
-  const columns = [
-    ...[{ title: '' }, { title: 'MEAN', right: true }, { title: `FROM ${minScore}`, right: true }],
-    ...Array.from({ length: 10 }, (_, i) => ({ title: `${(i / 10).toFixed(1)}–`, right: true })),
-  ];
+/** A row per twentieth would be a page; four make a fifth. */
+const joined = (bins: readonly number[]): number[] =>
+  Array.from({ length: 5 }, (_, i) => bins.slice(4 * i, 4 * i + 4).reduce((sum, one) => sum + one, 0));
+
+export function whatIfLines(found: WhatIf, terminal: Terminal): string[] {
+  const { agent, spec, sample, minScore, current, proposed, kept } = found;
+  if (sample === 0) return [`${agent} has no score under reward ${spec} in that time. \`pawl score run\` gives some.`];
+  const [now, then] = [joined(current.bins), joined(proposed.bins)];
   const rows = [
-    ['as set', number(current.mean, 3), String(kept.current), ...tenths(current)],
-    ['so weighted', number(proposed.mean, 3), String(kept.proposed), ...tenths(proposed)],
+    ['mean', number(current.mean, 3), number(proposed.mean, 3)],
+    [`good enough (${minScore} or more)`, String(kept.current), String(kept.proposed)],
+    ...now.map((count, i) => [`${number(i / 5, 1)} to ${number((i + 1) / 5, 1)}`, String(count), String(then[i])]),
   ];
+  const columns = [{ title: '' }, { title: 'AS SET', right: true }, { title: 'SO WEIGHTED', right: true }];
   return [
+    terminal.paint.bold(`The newest ${sample} scores of ${agent} under reward ${spec}`),
     ...table(columns, rows, terminal),
-    `Of the newest ${sample} scores; ${kept.gained} would come in, ${kept.lost} would go out. Nothing is changed.`,
+    `${kept.gained} would become good enough, ${kept.lost} would cease to be.`,
   ];
 }
