@@ -105,6 +105,9 @@ describe('a model card', () => {
       null,
     );
     expect(modelCard({ ...nothing, audit: [row] })).toContain('rollout-started by eve, forced: A dare.\n');
+    const ended = { agent: 'desk', actor: 'pawl', event: 'run-finished', subject: 'turn-1', at: release.createdAt };
+    const unsaid = sealed({ ...ended, details: { reason: null, step: 73 } }, null);
+    expect(modelCard({ ...nothing, audit: [unsaid] })).toContain('run-finished by pawl\n');
   });
 
   it('does not let a name become markup', () => {

@@ -212,8 +212,8 @@ function safety(report: Report | null, rollout: Rollout | null): string[] {
 }
 
 function auditLine({ at, actor, event, details }: AuditRow): string {
-  const { forced, reason } = JSON.parse(details) as { readonly forced?: boolean; readonly reason?: string };
-  const why = reason === undefined ? '' : `: ${inline(reason)}`;
+  const { forced, reason } = JSON.parse(details) as { readonly forced?: boolean; readonly reason?: string | null };
+  const why = reason === undefined || reason === null ? '' : `: ${inline(reason)}`;
   return `- ${day(at)}: ${inline(event)} by ${inline(actor)}${forced === true ? ', forced' : ''}${why}`;
 }
 const left = (reasons: Readonly<Record<string, number>>): string =>
