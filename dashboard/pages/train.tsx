@@ -11,6 +11,8 @@ import { Counted } from '../parts/counted.tsx';
 import { Choice, Entry } from '../parts/field.tsx';
 import { Figure, Figures, Tag } from '../parts/figure.tsx';
 import { Page, Panel } from '../parts/layout.tsx';
+import { Reference } from '../parts/reference.tsx';
+import { Sentence } from '../parts/sentence.tsx';
 import { Asked, Empty } from '../parts/states.tsx';
 import { type Column, Plain } from '../parts/table.tsx';
 import { Time } from '../parts/time.tsx';
@@ -27,19 +29,19 @@ export default function Train({ rest }: PageProps) {
 }
 
 const columns: readonly Column<Listed>[] = [
-  { name: 'Run', grow: 2.2, cell: ({ id }) => <span dir="auto">{id}</span> },
+  { name: 'Run', grow: 2, cell: ({ id }) => <span dir="auto">{id}</span> },
   { name: 'Status', grow: 1.2, cell: ({ status }) => <Tag tone={statusTone(status)}>{status}</Tag> },
   { name: 'Recipe', isWide: true, cell: ({ recipe }) => recipe },
   {
-    ...{ name: 'Learns from', grow: 1.5, isWide: true },
+    ...{ name: 'Learns from', grow: 1.8, isWide: true },
     cell: ({ settings }) => <span dir="auto">{typeof settings.dataset === 'string' ? settings.dataset : '–'}</span>,
   },
   {
-    ...{ name: 'Progress', grow: 1.6, isWide: true },
+    ...{ name: 'Progress', grow: 1.2, isWide: true },
     cell: ({ step, steps }) => <Bar share={steps === 0 ? 0 : step / steps} label={`${step} of ${steps} steps`} />,
   },
   { name: 'Steps', isNumber: true, cell: ({ step, steps }) => `${count(step)} / ${count(steps)}` },
-  { name: 'Time', isNumber: true, isWide: true, cell: ({ spent }) => duration(spent.seconds * 1000) },
+  { name: 'Time', isNumber: true, grow: 1.4, isWide: true, cell: ({ spent }) => duration(spent.seconds * 1000) },
   { name: 'Tokens', isNumber: true, isWide: true, cell: ({ spent }) => short(spent.tokens) },
   { name: 'Cost', isNumber: true, cell: ({ spent }) => (spent.money === 0 ? '–' : money(spent.money)) },
   { name: 'Began', grow: 1.3, isWide: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
@@ -109,11 +111,13 @@ function Advice({ agent }: { readonly agent: string }) {
                 value={recipe ?? '–'}
                 note={environment ? 'with an environment' : 'no environment'}
               />
-              <Figure label="Starts from" value={<span className="mono">{base ?? '–'}</span>} />
+              <Figure label="Starts from" value={<Reference of={base} />} />
             </Figures>
             <ul className="sentences">
               {reasons.map((reason) => (
-                <li key={reason}>{reason}</li>
+                <li key={reason}>
+                  <Sentence text={reason} />
+                </li>
               ))}
             </ul>
             <Counted at={countedAt} />
