@@ -139,6 +139,18 @@ describe('while another Pawl has the folder', () => {
     expect(err).not.toMatch(/\n\s+at /);
   });
 
+  test('overview says what the first page of the dashboard shows, in words and as the API answers it', async () => {
+    const { code, out } = await pawl(['overview']);
+    expect(code).toBe(0);
+    expect(out).toMatch(/The loop has not turned yet\n {2}collect +\d+ conversations today/);
+    expect(out).toMatch(/Go or no-go: no-go\n.*\nCHECK .*\nconversations +\d+ +2,000 +fail/);
+    const { stages, go } = JSON.parse((await pawl(['overview', '--json'])).out);
+    expect({ stages, go }).toMatchObject({
+      stages: { most: 50_000, datasets: { rows: null } },
+      go: { verdict: 'no-go' },
+    });
+  });
+
   test('keys create prints a token that the gateway accepts, list hides it, revoke ends it', async () => {
     const made = await pawl([
       'keys',

@@ -25,7 +25,8 @@ export function assemble(exchange: Exchange, parse: (text: string) => unknown = 
   const { status, error } = outcome(exchange, answer);
   const usage = answer.usage;
   const promptTokenIds = answer.promptTokenIds;
-  return {
+  // The rare ones last: what is spread into an object makes it one of the slow kind.
+  const assembled: { -readonly [Field in keyof Assembled]: Assembled[Field] } = {
     id: exchange.id,
     agent: exchange.agent,
     user: exchange.user,
@@ -37,7 +38,6 @@ export function assemble(exchange: Exchange, parse: (text: string) => unknown = 
     latencyMs: exchange.latencyMs,
     upstream: exchange.upstream,
     release: exchange.release,
-    ...(exchange.assigned === undefined ? {} : { assigned: exchange.assigned }),
     model: answer.model ?? exchange.requestedModel,
     status,
     httpStatus: exchange.httpStatus,
@@ -46,7 +46,6 @@ export function assemble(exchange: Exchange, parse: (text: string) => unknown = 
     stream: exchange.stream,
     request: readRequest(exchange.requestBody, parse),
     choices: answer.choices,
-    ...(promptTokenIds === undefined ? {} : { promptTokenIds }),
     promptTokens: count(usage?.prompt_tokens),
     completionTokens: count(usage?.completion_tokens),
     reasoningTokens: isObject(usage?.completion_tokens_details)
@@ -54,6 +53,10 @@ export function assemble(exchange: Exchange, parse: (text: string) => unknown = 
       : null,
     usage,
   };
+  if (exchange.assigned !== undefined) assembled.assigned = exchange.assigned;
+  if (exchange.clientKey !== undefined) assembled.clientKey = exchange.clientKey;
+  if (promptTokenIds !== undefined) assembled.promptTokenIds = promptTokenIds;
+  return assembled;
 }
 
 function readAnswer(exchange: Exchange): Answer {
@@ -167,13 +170,14 @@ function choice(
   tokenIds: number[] | undefined,
   logprobs: number[] | undefined,
 ): Choice {
-  return {
+  const made: { -readonly [Field in keyof Choice]: Choice[Field] } = {
     index,
     message,
     finishReason: typeof finish === 'string' ? finish : null,
-    ...(tokenIds === undefined ? {} : { tokenIds }),
-    ...(logprobs === undefined ? {} : { logprobs }),
   };
+  if (tokenIds !== undefined) made.tokenIds = tokenIds;
+  if (logprobs !== undefined) made.logprobs = logprobs;
+  return made;
 }
 
 /** What chunks and whole bodies have in common. */

@@ -2,7 +2,7 @@
  * One finished HTTP exchange as the gateway saw it: a plain value of raw bytes and timings, cheap to make and safe to
  * hand to another thread. Nothing here is parsed; assemble.ts makes a Turn of it. It is never written to disk.
  */
-import { type DoorField, doorFields } from '../store/turn-columns.ts';
+import type { DoorField } from '../store/turn-columns.ts';
 import type { SiblingOf } from './sibling.ts';
 import type { Turn } from './turn.ts';
 
@@ -32,40 +32,96 @@ export function exchangeBytes(exchange: Exchange): number {
   return bytes;
 }
 
-/** Everything but the bytes, in the order in which it crosses to the worker. */
-const crossing = [...doorFields, 'sibling', 'requestedModel', 'responseTruncated', 'isUnderstood'] as const;
-type Crossing = (typeof crossing)[number];
-/** A field that is forgotten does not compile. */
-type Missing = Exclude<keyof Exchange, Crossing | 'requestBody' | 'responseChunks'>;
-/** Those that an exchange is without when there is nothing to say. */
-const optional: ReadonlySet<string> = new Set(
-  Object.keys({ assigned: 0, sibling: 0, clientKey: 0, isUnderstood: 0 } satisfies {
-    [Field in Crossing as object extends Pick<Exchange, Field> ? Field : never]-?: 0;
-  }),
-);
+type Of<Field extends keyof Exchange> = Exchange[Field];
+/** Everything but the bytes, in the order in which it crosses to the worker, and the lengths of request and answer. */
+export type Row = readonly [
+  Of<'id'>,
+  Of<'agent'>,
+  Of<'trajectory'>,
+  Of<'user'>,
+  Of<'origin'>,
+  Of<'endpoint'>,
+  Of<'keys'>,
+  Of<'startedAt'>,
+  Of<'firstTokenMs'>,
+  Of<'latencyMs'>,
+  Of<'upstream'>,
+  Of<'release'>,
+  Of<'status'>,
+  Of<'httpStatus'>,
+  Of<'error'>,
+  Of<'attempts'>,
+  Of<'stream'>,
+  Of<'requestedModel'>,
+  Of<'responseTruncated'>,
+  Of<'clientKey'>,
+  Of<'assigned'>,
+  Of<'sibling'>,
+  Of<'isUnderstood'>,
+  requestBytes: number,
+  answerBytes: number,
+];
 
-/** The values of `crossing`, then the lengths of request and answer. */
-export type Row = readonly (Missing extends never ? unknown : Missing)[];
-
-/** A row of JSON without names takes less than half of an object's time, to write and to read. */
-export function packRow(exchange: Exchange, answerBytes: number): Row {
-  const row: unknown[] = [];
-  for (const field of crossing) row.push(exchange[field]);
-  row.push(exchange.requestBody.byteLength, answerBytes);
-  return row;
-}
+/** A row of JSON without names takes less than half of an object's time, to write and to read; field by field, a third of a loop's. */
+export const packRow = (exchange: Exchange, answerBytes: number): Row => [
+  exchange.id,
+  exchange.agent,
+  exchange.trajectory,
+  exchange.user,
+  exchange.origin,
+  exchange.endpoint,
+  exchange.keys,
+  exchange.startedAt,
+  exchange.firstTokenMs,
+  exchange.latencyMs,
+  exchange.upstream,
+  exchange.release,
+  exchange.status,
+  exchange.httpStatus,
+  exchange.error,
+  exchange.attempts,
+  exchange.stream,
+  exchange.requestedModel,
+  exchange.responseTruncated,
+  exchange.clientKey,
+  exchange.assigned,
+  exchange.sibling,
+  exchange.isUnderstood,
+  exchange.requestBody.byteLength,
+  answerBytes,
+];
 
 /** The exchange whose bytes begin at `at`. */
 export function unpackRow(row: Row, bytes: ArrayBuffer, at: number): Exchange {
-  const fields: Record<string, unknown> = {};
-  for (let i = 0; i < crossing.length; i++) {
-    const field = crossing[i] as Crossing;
-    if (row[i] !== null || !optional.has(field)) fields[field] = row[i];
-  }
-  const [requestBytes, answerBytes] = row.slice(crossing.length) as [number, number];
-  fields.requestBody = new Uint8Array(bytes, at, requestBytes);
-  fields.responseChunks = [new Uint8Array(bytes, at + requestBytes, answerBytes)];
-  return fields as Exchange;
+  const exchange: { -readonly [Field in keyof Exchange]: Exchange[Field] } = {
+    id: row[0],
+    agent: row[1],
+    trajectory: row[2],
+    user: row[3],
+    origin: row[4],
+    endpoint: row[5],
+    keys: row[6],
+    startedAt: row[7],
+    firstTokenMs: row[8],
+    latencyMs: row[9],
+    upstream: row[10],
+    release: row[11],
+    status: row[12],
+    httpStatus: row[13],
+    error: row[14],
+    attempts: row[15],
+    stream: row[16],
+    requestedModel: row[17],
+    responseTruncated: row[18],
+    requestBody: new Uint8Array(bytes, at, row[23]),
+    responseChunks: [new Uint8Array(bytes, at + row[23], row[24])],
+  };
+  // JSON knows no undefined.
+  if (row[19] != null) exchange.clientKey = row[19];
+  if (row[20] != null) exchange.assigned = row[20];
+  if (row[21] != null) exchange.sibling = row[21];
+  if (row[22] != null) exchange.isUnderstood = row[22];
+  return exchange;
 }
 
 /** Many exchanges as one message: their rows as JSON, a third of what structured clone takes, and one copy of all bytes. */

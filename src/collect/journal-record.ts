@@ -11,15 +11,20 @@ import { crc32 } from 'node:zlib';
 
 export const HEADER = 12;
 const MAGIC = Buffer.from([0xf7, 0x50, 0x57, 0x4c]);
+const MAGIC_LE = MAGIC.readUInt32LE(0);
 
 export function encodeRecord(payload: string): Buffer {
-  const length = Buffer.byteLength(payload);
-  const record = Buffer.allocUnsafe(HEADER + length);
-  MAGIC.copy(record, 0);
-  record.writeUInt32LE(length, 4);
-  record.write(payload, HEADER);
-  record.writeUInt32LE(checksum(record, 0, length), 8);
+  const record = Buffer.allocUnsafe(HEADER + Buffer.byteLength(payload));
+  writeRecord(record, 0, payload, record.length - HEADER);
   return record;
+}
+
+/** The record of a payload of so many bytes, written at `at` into a buffer that has room for it. */
+export function writeRecord(into: Buffer, at: number, payload: string, length: number): void {
+  into.writeUInt32LE(MAGIC_LE, at);
+  into.writeUInt32LE(length, at + 4);
+  into.write(payload, at + HEADER, length);
+  into.writeUInt32LE(checksum(into, at, length), at + 8);
 }
 
 function checksum(bytes: Buffer, at: number, length: number): number {

@@ -17,7 +17,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { syncFolder } from '../durable.ts';
 import { type Position, seenSegment } from './cursor.ts';
-import { encodeName, encodeRecord, HEADER, NAME_BYTES } from './journal-record.ts';
+import { encodeName, HEADER, NAME_BYTES, writeRecord } from './journal-record.ts';
 import { findSegments, type SegmentFile, segmentPath } from './segments.ts';
 
 export type Appended =
@@ -67,6 +67,8 @@ export type Journal = {
   /** What was odd in the folder at the start and was left alone, a sentence each. */
   readonly strange: readonly string[];
   append(payload: string): Promise<Appended>;
+  /** The same without a promise, for what comes by the thousand. */
+  add(payload: string, settle: (result: Appended) => void): void;
   /** Segments on disk, oldest first. */
   segments(): Segment[];
   /** Ends the segment being written: the next entry begins another. Resolves once it is closed. */
@@ -80,7 +82,14 @@ export type Journal = {
   close(): Promise<void>;
 };
 
-type Item = { readonly record: Buffer; readonly settle: (result: Appended) => void };
+type Item = {
+  readonly payload: string;
+  /** Of its record. */
+  readonly bytes: number;
+  readonly settle: (result: Appended) => void;
+};
+/** An item in the bytes that were written, and where it stands in them. */
+type Placed = { readonly item: Item; readonly group: Buffer; readonly at: number };
 type Writing = {
   readonly segment: number;
   readonly file: SegmentWriter;
@@ -88,7 +97,7 @@ type Writing = {
   size: number;
   synced: number;
   /** Written and not synced. */
-  waiting: Item[];
+  waiting: Placed[];
   /** Its name in the folder is on disk, so that a crash cannot keep the bytes and lose the name. */
   named: boolean;
   /** Nothing more is to be written to it. */
@@ -153,8 +162,8 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   function write(items: readonly Item[]): void {
     if (current !== null && current.size >= segmentBytes) retire(current);
     const to = current ?? begin();
-    const name = to.size === 0 ? [encodeName(known.get(to.segment)!.id!)] : [];
-    const group = Buffer.concat([...name, ...items.map(({ record }) => record)]);
+    const name = to.size === 0 ? encodeName(known.get(to.segment)!.id!) : null;
+    const { group, placed } = grouped(name, items);
     try {
       for (let written = 0; written < group.length; ) written += to.file.write(group, written, to.size + written);
     } catch (error) {
@@ -168,7 +177,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
     }
     to.size += group.length;
     total += group.length;
-    to.waiting.push(...items);
+    for (const one of placed) to.waiting.push(one);
     if (!unsynced.includes(to)) unsynced.push(to);
     syncing ??= sync();
   }
@@ -178,7 +187,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
     while (queue.length > 0) {
       let count = 0;
       for (let bytes = 0; count < queue.length; count++) {
-        bytes += queue[count]!.record.length;
+        bytes += queue[count]!.bytes;
         if (count > 0 && bytes > GROUP_BYTES) break;
       }
       const group = queue.slice(0, count);
@@ -187,9 +196,9 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
       const taken: Item[] = [];
       let room = maxBytes - total - (current === null || current.size >= segmentBytes ? NAME_BYTES : 0);
       for (const item of group) {
-        if (item.record.length > room) item.settle({ kind: 'full' });
+        if (item.bytes > room) item.settle({ kind: 'full' });
         else {
-          room -= item.record.length;
+          room -= item.bytes;
           taken.push(item);
         }
       }
@@ -233,21 +242,22 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
     syncing = null;
   }
 
-  function acknowledge(of: Writing, items: readonly Item[], upTo: number): void {
+  function acknowledge(of: Writing, items: readonly Placed[], upTo: number): void {
     if (items.length > 0) healthy = true;
     const { segment } = of;
     let offset = of.synced === 0 ? NAME_BYTES : of.synced;
     of.synced = upTo;
     known.set(segment, { ...known.get(segment)!, bytes: upTo });
-    for (const { record, settle } of items) {
+    for (const { item, group, at } of items) {
       const start = { segment, offset };
-      offset += record.length;
-      settle({ kind: 'journalled', start, end: { segment, offset }, payload: record.subarray(HEADER) });
+      offset += item.bytes;
+      const payload = group.subarray(at + HEADER, at + item.bytes);
+      item.settle({ kind: 'journalled', start, end: { segment, offset }, payload });
     }
   }
 
   /** Nothing behind the last good sync is trusted, not even what is written by now. */
-  function abandon(of: Writing, items: readonly Item[], error: unknown): void {
+  function abandon(of: Writing, items: readonly Placed[], error: unknown): void {
     if (current === of) current = null;
     of.retired = true;
     try {
@@ -257,7 +267,10 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
     }
     total -= of.size - of.synced;
     of.size = of.synced;
-    fail([...items, ...of.waiting.splice(0)], error);
+    fail(
+      [...items, ...of.waiting.splice(0)].map(({ item }) => item),
+      error,
+    );
   }
 
   function close({ file }: Writing): void {
@@ -268,17 +281,21 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
     }
   }
 
+  function add(payload: string, settle: (result: Appended) => void): void {
+    if (closed) {
+      settle({ kind: 'failed', code: 'closed', message: 'The journal is closed.' });
+      return;
+    }
+    queue.push({ payload, bytes: HEADER + Buffer.byteLength(payload), settle });
+    writing ??= writeQueued();
+  }
+
   return {
     folder,
     found: found.segments,
     strange: found.strange,
-    append(payload) {
-      if (closed) return Promise.resolve({ kind: 'failed', code: 'closed', message: 'The journal is closed.' });
-      return new Promise((settle) => {
-        queue.push({ record: encodeRecord(payload), settle });
-        writing ??= writeQueued();
-      });
-    },
+    append: (payload) => new Promise((settle) => add(payload, settle)),
+    add,
     segments: () =>
       [...known.values()].map((one) => ({
         ...one,
@@ -306,6 +323,22 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
       await syncing;
     },
   };
+}
+
+/** The records as the bytes that are written: one buffer, filled in place. */
+function grouped(name: Buffer | null, items: readonly Item[]): { readonly group: Buffer; readonly placed: Placed[] } {
+  let size = name?.length ?? 0;
+  for (const { bytes } of items) size += bytes;
+  const group = Buffer.allocUnsafeSlow(size); // on its own: the pool would be kept as long as the last of them
+  name?.copy(group);
+  let at = name?.length ?? 0;
+  const placed: Placed[] = [];
+  for (const item of items) {
+    writeRecord(group, at, item.payload, item.bytes - HEADER);
+    placed.push({ item, group, at });
+    at += item.bytes;
+  }
+  return { group, placed };
 }
 
 const fdatasyncOf = promisify(fdatasync);

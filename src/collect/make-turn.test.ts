@@ -28,6 +28,11 @@ describe('a turn made from an exchange', () => {
     expect(JSON.stringify(turn)).not.toContain('bob');
   });
 
+  test('says which client key it came with, which walls and caps per key go by', () => {
+    const clientKey = '01890000-0000-4000-8000-000000000002';
+    expect(makeTurn(exchange({ clientKey }), context()).turn.clientKey).toBe(clientKey);
+  });
+
   const withTokens = (content: string) =>
     exchange({
       requestBody: bytes(JSON.stringify({ messages: [{ role: 'user', content }] })),

@@ -3,18 +3,18 @@
  * what the older held is gone. So the latest half of `limit` is always there and never more than `limit`, and
  * no call walks over anything (a Map used as a queue does: it steps over every entry deleted at its front).
  */
-export type Recent<V> = {
-  get(key: string): V | undefined;
+export type Recent<V, K = string> = {
+  get(key: K): V | undefined;
   /** `weight` counts towards the limit: 1, or a text's length. An entry heavier than half the limit is not kept. */
-  set(key: string, value: V, weight?: number): void;
+  set(key: K, value: V, weight?: number): void;
   /** Forgets the older half, as when the younger is full. */
   age(): void;
   size(): number;
 };
 
-export function createRecent<V>(limit: number): Recent<V> {
-  let younger = new Map<string, V>();
-  let older = new Map<string, V>();
+export function createRecent<V, K = string>(limit: number): Recent<V, K> {
+  let younger = new Map<K, V>();
+  let older = new Map<K, V>();
   let held = 0;
   const age = () => {
     older = younger;

@@ -67,6 +67,20 @@ describe('inferring the trajectory', () => {
     expect(normalise(image('a'))).not.toBe(normalise(image('b')));
   });
 
+  test('messages that are the same objects as before are told apart by what was said before them', () => {
+    const d = desk();
+    const [hi, hello, where] = [user('Hi'), assistant('Hello'), user('Where is it?')];
+    const [there, thanks] = [assistant('There'), user('Thanks')];
+    expect(d.say([hi, hello, where], 'There')).toBe('t1');
+    expect(d.say([user('Good day'), hello, where], 'There')).toBe('t2');
+    expect(d.say([hi, hello, where, there, thanks], 'Welcome')).toBe('t1');
+    expect(d.say([user('Good day'), hello, where, there, thanks], 'Welcome')).toBe('t2');
+    expect(d.say([hi, hello, user('And'), where, there, thanks], 'Welcome')).toBe('t3');
+    // As new objects they are the same conversations.
+    const again = (messages: readonly object[]) => JSON.parse(JSON.stringify(messages)) as object[];
+    expect(d.say(again([hi, hello, where, there, thanks, assistant('Welcome'), user('Bye')]), 'Bye')).toBe('t1');
+  });
+
   test('instructions that change from call to call do not end a conversation', () => {
     const d = desk();
     const system = (content: string) => ({ role: 'system', content });

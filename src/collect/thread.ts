@@ -113,6 +113,17 @@ export function createThreader(options: ThreaderOptions): Threader {
     for (const one of points.get(key)?.reached ?? []) if (one.trajectory === trajectory) one.open = false;
   }
 
+  /** What a chain starts from: JSON of secret, agent and user. */
+  const beginnings = createRecent<string>(1000);
+  function beginning(agent: string, user: string | null): string {
+    let first = beginnings.get(agent);
+    if (first === undefined) {
+      first = JSON.stringify([options.secret, agent]).slice(0, -1);
+      beginnings.set(agent, first);
+    }
+    return `${first},${user === null ? 'null' : JSON.stringify(user)}]`;
+  }
+
   function learn(): boolean {
     const piece = older?.() ?? null;
     if (piece === null) older = null;
@@ -131,15 +142,17 @@ export function createThreader(options: ThreaderOptions): Threader {
         return { trajectory: turn.explicit ?? newId(), threadKey: null };
       }
       if (older !== null && turn.explicit === null && turn.messages.some(isAnswer)) while (learn());
-      let said = JSON.stringify([options.secret, turn.agent, turn.user]); // folded into one link at every answer
+      let link = beginning(turn.agent, turn.user);
+      let between: unknown[] = []; // said since, folded into the next link at an answer
       let instructions = noInstructions;
       const ends: { readonly link: string; readonly system: string }[] = []; // of the answers: only those can be points
       for (const message of turn.messages) {
         if (isInstruction(message)) instructions = instructedBy(instructions, message);
         else if (isAnswer(message)) {
-          said = linkOf(said, message);
-          ends.push({ link: said, system: instructions.system });
-        } else said += normalise(message);
+          link = knownLinkOf(link, between, message);
+          between = [];
+          ends.push({ link, system: instructions.system });
+        } else between.push(message);
       }
       let found: Point[] = []; // the point under the same instructions first, if there is one
       // From the end: the first match is the longest.
@@ -150,11 +163,13 @@ export function createThreader(options: ThreaderOptions): Threader {
       const joined = turn.explicit ?? continuedBy(turn.user, found[0]?.reached ?? []);
       const trajectory = joined ?? newId();
       const { system } = instructions;
-      said = folded(said); // once: what was said may be long, the choices many
+      const said = folded(between.reduce<string>((all, message) => all + normalise(message), link)); // once: the choices may be many
       const keys = turn.choices.map((choice) => threadKeys(linkOf(said, choice.message), system));
       const threadKey = keys[0]?.join('.') ?? null;
       if (threadKey !== null && turn.complete) {
-        for (const { reached } of found) for (const one of reached) if (one.trajectory === trajectory) one.open = false;
+        if (joined !== undefined)
+          for (const { reached } of found)
+            for (const one of reached) if (one.trajectory === trajectory) one.open = false;
         latest.set(trajectory, { threadKey, at });
       }
       for (const key of new Set(keys.flat())) reach(key, { trajectory, at, open: true }, joined !== undefined);
@@ -182,10 +197,39 @@ function threadKeys(link: string, system: string): string[] {
 /** The link of an answer to what was said before it. */
 const linkOf = (said: string, answer: unknown): string => digest(folded(said) + normalise(answer));
 
+type KnownLink = {
+  readonly before: string;
+  readonly between: readonly unknown[];
+  readonly answer: unknown;
+  readonly link: string;
+};
+/**
+ * Of an answer, by what was said last before it. A conversation that goes on begins with the objects that it had before
+ * (redact/known-messages.ts), so that only what is new in it is hashed.
+ */
+const knownLinks = new WeakMap<object, KnownLink>();
+
+function knownLinkOf(before: string, between: readonly unknown[], answer: JsonObject): string {
+  const last = between.at(-1);
+  const key = isObject(last) ? last : answer;
+  const known = knownLinks.get(key);
+  if (known !== undefined && known.answer === answer && known.before === before && isSame(known.between, between))
+    return known.link;
+  const link = linkOf(
+    between.reduce<string>((all, message) => all + normalise(message), before),
+    answer,
+  );
+  knownLinks.set(key, { before, between, answer, link });
+  return link;
+}
+
+const isSame = (some: readonly unknown[], others: readonly unknown[]): boolean =>
+  some.length === others.length && some.every((one, i) => one === others[i]);
+
 const LONG = 2048;
 const folded = (said: string): string => (said.length < LONG ? said : digest(said));
 
-const isAnswer = (message: unknown): boolean => isObject(message) && message.role === 'assistant';
+const isAnswer = (message: unknown): message is JsonObject => isObject(message) && message.role === 'assistant';
 
 function isInstruction(message: unknown): message is JsonObject {
   return isObject(message) && (message.role === 'system' || message.role === 'developer');

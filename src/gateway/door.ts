@@ -155,7 +155,7 @@ export function parseBody(bytes: Uint8Array): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new RequestError(400, 'invalid_body', 'The request body must be a JSON object.');
   // A key can only be __proto__ if the text spells it or hides its underscores behind an escape.
-  if ((text.includes('__proto__') || /\\u005f/i.test(text)) && hasProtoKey(value))
+  if ((text.includes('__proto__') || (text.includes('\\u') && /\\u005f/i.test(text))) && hasProtoKey(value))
     throw new RequestError(400, 'forbidden_key', 'The request body has a key named __proto__, which no API field is.');
   return value as Record<string, unknown>;
 }

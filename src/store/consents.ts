@@ -160,12 +160,20 @@ export const readStandings = async (store: Store, trajectories: readonly Span[])
 export const readStandingsIn = async (store: Store, dataset: string): Promise<Map<string, Standing>> => {
   const { rows } = await store.pool
     .query<{ day: string; trajectory: string; standing: Standing }>(
-      `select r.day, r.trajectory, ${standing} as standing
-       from pawl.dataset_rows r
-       join pawl.trajectories t on t.id = r.trajectory and t.agent = r.agent and t.day = r.day
-       join pawl.turns x on x.trajectory = t.id and x.agent = t.agent
+      // The days are worked out before, so that no other partition is looked at.
+      `with t as materialized (
+         select t.id, t.agent, t.day, t.started_at, t.ended_at from pawl.dataset_rows r
+         join pawl.trajectories t on t.id = r.trajectory and t.agent = r.agent and t.day = r.day
+           and t.day >= (select min(day) from pawl.dataset_rows where dataset = $1)
+           and t.day <= (select max(day) from pawl.dataset_rows where dataset = $1)
+         where r.dataset = $1
+       )
+       select t.day, t.id as trajectory, ${standing} as standing
+       from t join pawl.turns x on x.trajectory = t.id and x.agent = t.agent
+         and x.day >= (select min((started_at at time zone 'UTC')::date) from t)
+         and x.day <= (select max((ended_at at time zone 'UTC')::date) from t)
          and x.started_at between t.started_at and t.ended_at ${consentOfTurn}
-       where r.dataset = $1 group by 1, 2`,
+       group by 1, 2`,
       [dataset],
     )
     .catch((error) => {

@@ -18,8 +18,16 @@ export function isPersonal(request: Turn['request'], redactions: Turn['redaction
 
 function isOfUserWithMask(said: unknown): boolean {
   if (Array.isArray(said)) return said.some(isOfUserWithMask);
-  return typeof said === 'object' && said !== null && (said as { role?: unknown }).role === 'user' && hasMask(said);
+  if (typeof said !== 'object' || said === null || (said as { role?: unknown }).role !== 'user') return false;
+  let known = masked.get(said);
+  if (known === undefined) {
+    known = hasMask(said);
+    masked.set(said, known);
+  }
+  return known;
 }
+/** A message of a conversation that goes on is the same object each time (collect/redact/known-messages.ts), and never changes. */
+const masked = new WeakMap<object, boolean>();
 
 function hasMask(value: unknown): boolean {
   if (typeof value === 'string') return mask.test(value);
@@ -40,13 +48,20 @@ function nameOf(value: unknown): string | null {
 const namesIn = (list: unknown): string[] =>
   Array.isArray(list) ? list.slice(0, 10 * mostTools).flatMap((one) => nameOf(one) ?? []) : [];
 
+const offersOne = (list: unknown): boolean =>
+  Array.isArray(list) && list.slice(0, 10 * mostTools).some((one) => nameOf(one) !== null);
+
 /** Which of the tools that the request offers its answer calls, each once; null: it offers none. */
 export function toolsCalledOf({ request, choices }: Pick<Turn, 'request' | 'choices'>): string[] | null {
-  const offered = new Set([...namesIn(request.tools), ...namesIn(request.functions)]);
-  if (offered.size === 0) return null;
   const message = choices[0]?.message as
     | { readonly tool_calls?: unknown; readonly function_call?: unknown }
     | undefined;
-  const called = [...namesIn(message?.tool_calls), ...namesIn([message?.function_call])];
+  const called =
+    message?.tool_calls == null && message?.function_call == null
+      ? []
+      : [...namesIn(message.tool_calls), ...namesIn([message.function_call])];
+  if (called.length === 0) return offersOne(request.tools) || offersOne(request.functions) ? [] : null;
+  const offered = new Set([...namesIn(request.tools), ...namesIn(request.functions)]);
+  if (offered.size === 0) return null;
   return [...new Set(called)].filter((name) => offered.has(name)).slice(0, mostTools);
 }

@@ -7,11 +7,12 @@
  */
 import { hash } from 'node:crypto';
 import { createRecent } from '../recent.ts';
-import { splitLists } from '../split-lists.ts';
+import { type Expected, splitLists } from '../split-lists.ts';
 import { isObject, type JsonObject, parseUntrusted } from '../untrusted.ts';
 import type { Find, Redaction } from './redact.ts';
 
-type Unchanged = { readonly text: string; readonly message: object };
+/** `next`: what the message is looked for under that came behind it last. */
+type Unchanged = { readonly text: string; readonly message: object; next: string | number | null };
 type Changed = { readonly message: object; readonly finds: readonly Find[] };
 
 /** Characters of JSON; what is remembered takes about three times as many bytes. */
@@ -37,26 +38,66 @@ const digest = (json: string): string => hash('sha256', json, 'base64');
 const copyOf = (piece: string): string => Buffer.from(piece).toString();
 
 /**
- * What a text is looked for under. Hashing a long one takes longer than comparing it, so a few pieces of it and its length must do; of two
- * that agree in those the later is known.
+ * What a text is looked for under. Hashing a long one takes longer than comparing it, so its length and some of its characters must
+ * do: the first, the last, and some on the way. Of two texts that agree in those the later is known.
  */
-function tagOf(text: string): string {
-  if (text.length < 160) return text;
-  const middle = text.length >> 1;
-  return `${text.length} ${text.slice(0, 72)}${text.slice(middle, middle + 24)}${text.slice(-32)}`;
+function tagOf(text: string): string | number {
+  const { length } = text;
+  if (length < SHORT) return text;
+  let tag = length;
+  for (let i = 0; i < HEAD; i++) tag = Math.imul(tag ^ text.charCodeAt(i), PRIME);
+  const step = length >> 4;
+  for (let i = HEAD; i < length; i += step) tag = Math.imul(tag ^ text.charCodeAt(i), PRIME);
+  for (let i = length - 8; i < length; i++) tag = Math.imul(tag ^ text.charCodeAt(i), PRIME);
+  return tag;
 }
+const SHORT = 160;
+/** A role, a tool's name and its call's id come before what is said. */
+const HEAD = 96;
+const PRIME = 0x01000193;
 
 /** `shares`: how many of them there are, for rules of their own each. */
 export function createKnownMessages(shares = 1): KnownMessages {
-  const unchanged = createRecent<Unchanged>(MOST / shares);
+  const unchanged = createRecent<Unchanged, string | number>(MOST / shares);
   const isUnchanged = new WeakSet<object>();
   const changed = createRecent<Changed>(MOST / shares); // by a hash of theirs
-  const changedLengths = createRecent<true>(10_000); // most messages need no hash to be told from those that were changed
+  const changedLengths = createRecent<true, number>(10_000); // most messages need no hash to be told from those that were changed
   let texts = new Map<object, string>(); // of what was parsed last
 
-  function known(text: string): object | undefined {
-    const found = unchanged.get(tagOf(text));
-    return found?.text === text ? found.message : undefined;
+  function known(text: string, tag = tagOf(text)): Unchanged | undefined {
+    const found = unchanged.get(tag);
+    return found?.text === text ? found : undefined;
+  }
+
+  /** The messages of a text that are known, by where they begin. Most come in the order in which they came before. */
+  function knownIn(text: string): { readonly expected: Expected; readonly at: ReadonlyMap<number, object> } {
+    const at = new Map<number, object>();
+    let before: Unchanged | undefined;
+    const found = (from: number, one: Unchanged): void => {
+      at.set(from, one.message);
+      before = one;
+    };
+    return {
+      at,
+      expected: {
+        endOf(from) {
+          const next = before === undefined || before.next === null ? undefined : unchanged.get(before.next);
+          if (next === undefined) return -1;
+          const to = from + next.text.length;
+          if (text.slice(from, to) !== next.text) return -1; // startsWith goes letter by letter
+          found(from, next);
+          return to;
+        },
+        met(from, to) {
+          const piece = text.slice(from, to);
+          const tag = tagOf(piece);
+          if (before !== undefined) before.next = tag;
+          const one = known(piece, tag);
+          if (one === undefined) before = undefined;
+          else found(from, one);
+        },
+      },
+    };
   }
 
   function redactMessage(message: unknown, redaction: Redaction): unknown {
@@ -65,18 +106,18 @@ export function createKnownMessages(shares = 1): KnownMessages {
     const parsed = texts.get(message);
     const text = parsed ?? JSON.stringify(message);
     const same = parsed === undefined ? known(text) : undefined;
-    if (same !== undefined) return same;
-    const found = changedLengths.get(`${text.length}`) ? changed.get(digest(text)) : undefined;
+    if (same !== undefined) return same.message;
+    const found = changedLengths.get(text.length) ? changed.get(digest(text)) : undefined;
     if (found !== undefined && redaction.again(found.finds)) return found.message;
     const before = redaction.finds.length;
     const cleaned = redaction.clean(message);
     if (cleaned === message) {
       isUnchanged.add(message);
       const copy = copyOf(text);
-      unchanged.set(tagOf(copy), { text: copy, message }, text.length);
+      unchanged.set(tagOf(copy), { text: copy, message, next: null }, text.length);
       return message;
     }
-    changedLengths.set(`${text.length}`, true);
+    changedLengths.set(text.length, true);
     const finds = redaction.finds.slice(before);
     // What only the words around gave away is looked for in the rest of the turn, so it has to be read again.
     if (!finds.some(({ isContextual }) => isContextual))
@@ -85,8 +126,6 @@ export function createKnownMessages(shares = 1): KnownMessages {
   }
 
   function parseMessage(text: string): object | null {
-    const same = known(text);
-    if (same !== undefined) return same;
     const message = parseUntrusted(text, DEPTH);
     if (!isObject(message)) return null;
     texts.set(message, text);
@@ -96,13 +135,14 @@ export function createKnownMessages(shares = 1): KnownMessages {
   return {
     parse(text) {
       texts = new Map();
-      const split = splitLists(text, lists);
+      const { expected, at } = knownIn(text);
+      const split = splitLists(text, lists, expected);
       const request = split === null ? undefined : parseUntrusted(split.rest);
       if (split === null || !isObject(request)) return parseUntrusted(text);
       for (const { name, items } of split.lists) {
         const list = request[name] as object[];
-        for (const item of items) {
-          const message = parseMessage(item);
+        for (const [from, to] of items) {
+          const message = at.get(from) ?? parseMessage(text.slice(from, to));
           if (message === null) return parseUntrusted(text);
           list.push(message);
         }
@@ -110,19 +150,21 @@ export function createKnownMessages(shares = 1): KnownMessages {
       return request;
     },
     redactRequest(request, redaction) {
-      const taken: JsonObject = {};
+      const taken: [name: string, list: unknown[]][] = [];
       const rest: JsonObject = { ...request };
       try {
         for (const name of lists) {
           const list = request[name];
           if (!Array.isArray(list)) continue;
-          taken[name] = list.map((message) => redactMessage(message, redaction));
+          taken.push([name, list.map((message) => redactMessage(message, redaction))]);
           rest[name] = null; // its place is kept
         }
       } finally {
         texts = new Map(); // as they came: not to be kept
       }
-      return { ...redaction.clean(rest), ...taken };
+      const cleaned = redaction.clean(rest);
+      for (const [name, list] of taken) cleaned[name] = list;
+      return cleaned;
     },
   };
 }
