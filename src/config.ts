@@ -349,6 +349,12 @@ function fromFolder(agent: Agent, folder: string): Agent {
 }
 
 /** The agent of this name, or the first where none is given. */
+/** A warning, because what was recorded of an agent that is listed no more still has keys and users; null: it is listed. */
+export const unlisted = ({ agents }: Pick<Config, 'agents'>, name: string): string | null =>
+  agents.some((agent) => agent.name === name)
+    ? null
+    : `Agent ${name} is not in the settings (${agents.map((agent) => agent.name).join(', ')}): its conversations are recorded, and nothing is scored or learned from until \`agents\` lists it.`;
+
 export function agentOf({ agents }: Pick<Config, 'agents'>, name?: string): Agent {
   const found = name === undefined ? agents[0] : agents.find((agent) => agent.name === name);
   if (found) return found;

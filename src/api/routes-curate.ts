@@ -13,7 +13,7 @@ import { exportLines, refuseInternal } from '../curate/export-run.ts';
 import { readLines } from '../curate/files.ts';
 import { NothingKept } from '../curate/nothing-kept.ts';
 import { conditionNames, conditionsOf, type DatasetFacts, unready } from '../curate/prerequisites.ts';
-import { releaseShift } from '../curate/release-shift.ts';
+import { needKey, releaseShift } from '../curate/release-shift.ts';
 import { curateWindow, previewWindow } from '../curate/run.ts';
 import { NotFoundError, RequestError } from '../errors.ts';
 import { openJudge } from '../score/ask-open.ts';
@@ -291,6 +291,7 @@ export const curateRoutes = ({ store, artifacts, config }: CurateParts) => {
     })
     .openapi(releaseRoute, async (c) => {
       const { agent, key, taskType, by: actor, reason } = c.req.valid('json');
+      await needKey(store, { agent, key });
       await releaseShift(store, { agent, key, taskType }, { actor, reason, at: new Date() });
       return c.json({ released: true as const }, 200);
     })

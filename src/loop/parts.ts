@@ -29,6 +29,8 @@ export type LoopParts = {
     done(stage: StageName, state: LoopState): void;
   };
   readonly signal?: AbortSignal;
+  /** How often the time that a stage has worked is written down; 15 s unless told. */
+  readonly noteMs?: number;
   /** What is written is written only while this stands. */
   readonly lead: Lead;
 };
