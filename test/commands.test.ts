@@ -231,6 +231,22 @@ test('doctor prints signs and ways out, and its exit code says that something do
   expect(out).toMatch(/✗ upstreams .*\n +→ Set PAWL_UPSTREAM/);
 });
 
+test('a command that is not there is told what is; a key or a consent for an agent that is not listed is made, with a warning', async () => {
+  expect(await pawl(['trajectories', 'lis'])).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(
+      /unknown command 'lis'\n\(Did you mean list\?\)\n`pawl trajectories --help` lists what there is\./,
+    ),
+  });
+  const key = await pawl(['keys', 'create', 'typo', '--agent', 'suport-desk']);
+  expect(key).toMatchObject({ code: 0, err: expect.stringContaining('Agent suport-desk is not in the settings (') });
+  const consent = await pawl(['consent', 'give', 'u-1', '--agent', 'suport-desk']);
+  expect(consent).toMatchObject({
+    code: 0,
+    err: expect.stringContaining('Agent suport-desk is not in the settings ('),
+  });
+});
+
 test('every command has help with an example', () => {
   const all = [trajectoriesCommand(), keysCommand(), consentCommand(), doctorCommand()];
   for (const command of all.flatMap((parent) => [parent, ...parent.commands])) {

@@ -269,7 +269,7 @@ describe('pawl evaluate, beside a Pawl that serves', () => {
   it.each([
     [['--candidate', 'v9'], 'Agent adder has no release v9'],
     [['--candidate', 'poor'], 'would be compared with itself'],
-    [['--candidate', 'good', '--suite', '/nowhere.jsonl'], 'The suite /nowhere.jsonl cannot be read'],
+    [['--candidate', 'good', '--suite', '/nowhere.jsonl'], 'There is no suite /nowhere.jsonl: no such file'],
     [['--candidate', 'good', '--agent', 'other'], 'There is no agent other'],
   ])('refuses %j with the way out', async (args, why) => {
     const { code, out, err } = await evaluate(...args);

@@ -121,6 +121,10 @@ it('a good candidate goes through shadow and all steps; nobody sees two models i
   await heard(0, late, 'v2');
   // Everybody has it now, but not in the middle of what they began.
   for (const user of users) expect((await ask(0, user, `second-${user}`)).release).toBe(begunWith.get(user));
+  // Nor at the gateway that did not see it begin: what the agent has said stands in the request.
+  const messages = ['user', 'assistant', 'user'].map((role) => ({ role, content: 'Well.' }));
+  for (const user of users)
+    expect((await ask(1, user, `second-${user}`, { messages })).release).toBe(begunWith.get(user));
   await until(
     async () => {
       await ask(1, late, `more-${++probes}`);

@@ -36,17 +36,17 @@ export const toneOf = (phase: Rollout['phase']): Tone =>
         : 'plain';
 
 const rolloutColumns: readonly Column<Rollout>[] = [
-  { name: 'Rollout', grow: 2, cell: ({ id }) => id },
-  { name: 'Phase', grow: 1.2, cell: ({ phase }) => <Tag tone={toneOf(phase)}>{phase}</Tag> },
+  { name: 'Rollout', grow: 2.4, cell: ({ id }) => id },
+  { name: 'Phase', grow: 1.5, cell: ({ phase }) => <Tag tone={toneOf(phase)}>{phase}</Tag> },
   { name: 'Users', isNumber: true, cell: ({ share }) => percent(share, 0) },
-  { name: 'Candidate', isWide: true, grow: 1.5, cell: ({ candidate }) => candidate },
-  { name: 'Baseline', isWide: true, grow: 1.5, cell: ({ baseline }) => baseline },
+  { name: 'Candidate', isWide: true, grow: 1.8, cell: ({ candidate }) => candidate },
+  { name: 'Baseline', isWide: true, grow: 1.8, cell: ({ baseline }) => baseline },
   { name: 'Began', grow: 1.4, cell: ({ createdAt }) => <Time at={createdAt} /> },
   { name: 'Ended', isWide: true, grow: 1.4, cell: ({ endedAt }) => (endedAt === null ? '–' : <Time at={endedAt} />) },
   {
     name: 'Why',
     isWide: true,
-    grow: 5,
+    grow: 3.4,
     cell: ({ reasons }) => <span title={reasons.join(' ')}>{reasons[0] ?? '–'}</span>,
   },
 ];
@@ -55,7 +55,7 @@ const releaseColumns: readonly Column<Release>[] = [
   { name: 'State', grow: 1.2, cell: ({ serving }) => (serving ? <Tag tone="good">serves</Tag> : '–') },
   { name: 'Model', grow: 2, cell: ({ model }) => model },
   { name: 'Upstream', isWide: true, grow: 1.2, cell: ({ upstream }) => upstream },
-  { name: 'Run', isWide: true, grow: 1.6, cell: ({ run }) => run ?? '–' },
+  { name: 'Run', isWide: true, grow: 2, cell: ({ run }) => run ?? '–' },
   { name: 'Report', isWide: true, grow: 1.6, cell: ({ report }) => report ?? '–' },
   { name: 'Made', grow: 1.4, cell: ({ createdAt }) => <Time at={createdAt} /> },
 ];
@@ -240,7 +240,8 @@ function NewRelease({ agent }: { readonly agent: string }) {
   const of = (name: keyof typeof nothing) => ({
     ...{ value: given[name], set: (value: string) => set((old) => ({ ...old, [name]: value })) },
   });
-  const isWhole = given.name !== '' && (given.checkpoint !== '' || given.run !== '' || given.model !== '');
+  const isServed = given.upstream !== '' && (given.model !== '' || given.run !== '');
+  const isWhole = given.name !== '' && (given.checkpoint !== '' || isServed);
   const said = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''));
   return (
     <Act
@@ -265,7 +266,7 @@ function NewRelease({ agent }: { readonly agent: string }) {
     >
       <p>It answers nobody until it is rolled out, pinned or served.</p>
       <Entry label="Name" {...of('name')} hint="v2" />
-      <Entry label="Upstream of the settings" {...of('upstream')} hint="the only one" />
+      <Entry label="Upstream of the settings" {...of('upstream')} hint="a model server" />
       <Entry label="Model’s name there" {...of('model')} hint="for a model at an upstream" />
       <Entry
         label="Checkpoint, where Pawl’s own engine serves"

@@ -20,10 +20,10 @@ import { metricNames } from '../train/metrics.ts';
 import { runSettings } from '../train/plan.ts';
 import { recipeNames } from '../train/recipe-names.ts';
 import { type RunCheckpoint, type RunRecord, runStatuses } from '../train/run-record.ts';
-import { readStoredFacts } from '../train/stored-facts.ts';
+import { lookAtStoredFacts } from '../train/stored-facts.ts';
 import type { Trainings } from '../train/trainings.ts';
 import { body, createRouter, json, problem, refusals, security } from './declare.ts';
-import { agentName, limit } from './schema.ts';
+import { agentName, countedAt, limit } from './schema.ts';
 import { knownAgent } from './window.ts';
 
 export type TrainParts = {
@@ -140,6 +140,7 @@ const adviceSchema = z
     recipe: z.enum(recipeNames).nullable(),
     reasons: z.array(z.string()).readonly(),
     next: z.string().openapi({ description: 'The command to run next.' }),
+    countedAt,
   })
   .openapi('TrainAdvice');
 
@@ -313,8 +314,8 @@ export const trainRoutes = ({ store, artifacts, config, trainings }: TrainParts)
   };
   return createRouter()
     .openapi(adviseRoute, async (c) => {
-      const facts = await readStoredFacts(store, artifacts, knownAgent(config, c.req.valid('query').agent));
-      return c.json({ ...facts, ...adviseStored(facts) }, 200);
+      const facts = await lookAtStoredFacts(store, artifacts, knownAgent(config, c.req.valid('query').agent));
+      return c.json({ ...facts, ...adviseStored(facts), countedAt: facts.countedAt.toISOString() }, 200);
     })
     .openapi(beginRoute, async (c) => {
       const { agent, dataset, base, recipe, lora, seed, budget, without, by, id, ...set } = c.req.valid('json');

@@ -51,8 +51,8 @@ export type PumpStats = {
 export type Pump = {
   /** Why the cursor that was found could not be used, and what was done instead; null when there is nothing to say. */
   readonly found: string | null;
-  /** An acknowledged append; to be called in the journal's order. */
-  offer(payload: Buffer, start: Position, end: Position): void;
+  /** An acknowledged append, to be called in the journal's order; `line`: what the payload says, where that is known. */
+  offer(payload: Buffer, start: Position, end: Position, line?: Line): void;
   stats(): PumpStats;
   /** Resolves when everything acknowledged so far is in the sink, or at the latest after `timeoutMs`. */
   settled(timeoutMs: number): Promise<boolean>;
@@ -227,8 +227,8 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
 
   return {
     found: resume.problem,
-    offer(payload, start, end) {
-      unread.offer(payload, start, end);
+    offer(payload, start, end, line) {
+      unread.offer(payload, start, end, line);
       wake();
     },
     stats: () => ({ ...counts, up: delivery.isUp(), lagMs: lagMs() }),

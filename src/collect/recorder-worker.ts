@@ -6,8 +6,9 @@
  */
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
-import { encodeLine, readLine } from '../store/line.ts';
-import { signLine } from '../store/signed-line.ts';
+import { encodeLine, type Naming, readLine } from '../store/line.ts';
+import { type MadeLine, makeLine, makeSiblingLine } from '../store/made-line.ts';
+import { readSignedLine, signLine } from '../store/signed-line.ts';
 import { type Exchange, exchangeBytes, unpackExchanges } from './exchange.ts';
 import { type Appended, type Journal, openJournal } from './journal.ts';
 import { scanRecords } from './journal-record.ts';
@@ -26,7 +27,7 @@ import {
 import { openAgentRules } from './redact/agent-rules.ts';
 import { openSegment } from './segments.ts';
 import { createSentMessages } from './sent-messages.ts';
-import { makeSibling, type SiblingOf } from './sibling.ts';
+import { makeSibling } from './sibling.ts';
 import type { JournalEntry } from './signal.ts';
 import type { OpenSink, Sink } from './sink.ts';
 import { createThreader, type ThreadPoint } from './thread.ts';
@@ -180,7 +181,7 @@ async function work(): Promise<void> {
 function take(exchange: Exchange): void {
   taken++;
   const bytes = exchangeBytes(exchange);
-  let payload: string;
+  let line: MadeLine;
   let point: ThreadPoint | null;
   let naming: ReturnType<typeof sentMessages.naming>;
   try {
@@ -193,7 +194,7 @@ function take(exchange: Exchange): void {
     if (made.contentDropped) contentDropped++;
     unfit += made.unfit;
     naming = sentMessages.naming(made.turn, performance.now());
-    payload = signLine(encodeLine(entryOf(made.turn, exchange.sibling), naming), exchange.clientKey);
+    line = lineOf(made.turn, exchange, naming);
     point = exchange.sibling === undefined ? pointOf(made.turn) : null; // no conversation goes on from a sibling
   } catch (error) {
     // No content in the message: it has not been redacted.
@@ -201,15 +202,17 @@ function take(exchange: Exchange): void {
     finish(bytes, 'broken', null);
     return;
   }
-  append(payload, (result) => {
+  append(line, (result) => {
     const reason = dropReason(result);
     if (reason === null) naming.acknowledged();
     finish(bytes, reason, point);
   });
 }
 
-function entryOf(turn: Turn, of: SiblingOf | undefined): JournalEntry {
-  return of === undefined ? { kind: 'turn', turn } : { kind: 'sibling', sibling: makeSibling(turn, of) };
+function lineOf(turn: Turn, { sibling, clientKey }: Exchange, naming: Naming): MadeLine {
+  return sibling === undefined
+    ? makeLine(turn, naming, clientKey)
+    : makeSiblingLine(makeSibling(turn, sibling), clientKey);
 }
 
 function finish(bytes: number, reason: DropReason | null, point: ThreadPoint | null): void {
@@ -221,11 +224,11 @@ function finish(bytes: number, reason: DropReason | null, point: ThreadPoint | n
   reportSoon();
 }
 
-function append(payload: string, settle: (result: Appended) => void): void {
+function append({ text, journalled }: MadeLine, settle: (result: Appended) => void): void {
   unfinished++;
-  journal.add(payload, (result) => {
+  journal.add(text, (result) => {
     unfinished--;
-    if (result.kind === 'journalled') pump.offer(result.payload, result.start, result.end);
+    if (result.kind === 'journalled') pump.offer(result.payload, result.start, result.end, journalled(result.payload));
     settle(result);
   });
 }
@@ -247,7 +250,7 @@ async function signal(raw: SignalEntry): Promise<'journalled' | 'full' | 'failed
     return 'failed';
   }
   const by = raw.kind === 'signal' ? raw.signal.key : raw.attachment.by;
-  const line = signLine(encodeLine(entry), by);
+  const line = { text: signLine(encodeLine(entry), by), journalled: readSignedLine };
   const result = await new Promise<Appended>((settle) => append(line, settle));
   if (result.kind === 'journalled') journalled++;
   reportSoon();

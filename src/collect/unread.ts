@@ -26,8 +26,8 @@ export type UnreadOptions = {
 };
 
 export type Unread = {
-  /** An acknowledged append; to be called in the journal's order. */
-  offer(payload: Buffer, start: Position, end: Position): void;
+  /** An acknowledged append, to be called in the journal's order; `line`: what the payload says, where that is known. */
+  offer(payload: Buffer, start: Position, end: Position, line?: Line): void;
   /** The next entries, null when there are none. The same again until `advance` is called. */
   next(): Promise<Batch | null>;
   /** Everything up to here is in the database. */
@@ -168,9 +168,9 @@ export function createUnread(options: UnreadOptions): Unread {
   }
 
   return {
-    offer(payload, start, end) {
+    offer(payload, start, end, line) {
       // Read as it comes, while the batch before is being written, and not when the next one is put together.
-      window.push({ line: readSignedLine(payload), start, end, at: Date.now() });
+      window.push({ line: line ?? readSignedLine(payload), start, end, at: Date.now() });
       held += end.offset - start.offset;
       while (held > windowBytes && head < window.length) evict(window[head] as Waiting);
       compact();

@@ -99,7 +99,9 @@ const create = acting('create', 'Register a release: a model or checkpoint that 
       const next =
         serves === null
           ? `Nothing serves ${agent} yet: \`pawl releases serve ${name} --agent ${agent}\` lets it answer.`
-          : `${serves.name} serves; \`pawl evaluate --agent ${agent} --candidate ${name}\` compares the two, \`pawl rollouts start --agent ${agent} --candidate ${name}\` brings it to the users.`;
+          : serves.name === name
+            ? 'It was made before, and serves.'
+            : `${serves.name} serves; \`pawl evaluate --agent ${agent} --candidate ${name}\` compares the two, \`pawl rollouts start --agent ${agent} --candidate ${name}\` brings it to the users.`;
       terminal.write(plain(`Release ${name} of agent ${agent}: ${release.model} at upstream ${release.upstream}.`));
       terminal.write(terminal.paint.dim(plain(next)));
     }),

@@ -1,5 +1,5 @@
 /** What `pawl reward` prints. */
-import { type Terminal, table } from '../terminal.ts';
+import { counted, type Terminal, table } from '../terminal.ts';
 import { type Agreement, fewestLabels, trustBar } from './agreement.ts';
 import type { RewardCheck } from './check-reward.ts';
 import type { Comparison } from './compare-rewards.ts';
@@ -79,7 +79,9 @@ export function proposalLines(proposal: Proposal, outcome: string | undefined, t
     }`;
   const isFitted = proposal.parts.some(({ proposed }) => proposed !== null);
   return [
-    terminal.paint.bold(`${proposal.samples} conversations of ${proposal.groups} tasks, fitted to ${target}`),
+    terminal.paint.bold(
+      `${counted(proposal.samples, 'conversation')} of ${counted(proposal.groups, 'task')}, fitted to ${target}`,
+    ),
     ...table(columns, rows, terminal),
     ...(proposal.leftOut.length === 0
       ? []
@@ -113,7 +115,7 @@ export function comparisonLines(found: Comparison, a: string, b: string, termina
     ...[trajectory, number(before, 3), number(after, 3), `${place(placeA)} → ${place(placeB)}`, because ?? '–'],
   ]);
   return [
-    terminal.paint.bold(`${found.conversations} conversations under A ${a} and B ${b}`),
+    terminal.paint.bold(`${counted(found.conversations, 'conversation')} under A ${a} and B ${b}`),
     `Mean ${number(found.meanA, 3)} and ${number(found.meanB, 3)}; they order alike with Spearman ${number(found.spearman, 3)}; ${
       found.reordered === null
         ? 'no pair is ordered by both'

@@ -14,6 +14,7 @@ import { type Content, createNames, type Names, type Part, splitContent } from '
 import { isPersonal, taskTypeOf, toolsCalledOf } from './slices.ts';
 import { storable, storableJson } from './storable.ts';
 import { type StoredTurn, type TurnField, turnColumns } from './turn-columns.ts';
+import { type Inner, ofInner, type TurnValues, type WrittenTurn } from './turn-rows.ts';
 
 /** A message or a piece of a list that comes with a turn. */
 export type CarriedPart = {
@@ -28,11 +29,13 @@ export type Line = {
   /** Milliseconds since 1970: the start of a turn or sibling, otherwise when it is said to have happened. */
   readonly at: number;
   /** Id of the client key that it came with (signed-line.ts). */
-  readonly by?: string;
+  readonly by?: string | undefined;
   /** The entry: a JSON object in UTF-8. */
   readonly json: Buffer;
   /** A turn's; none for other kinds. */
   readonly messages: readonly CarriedPart[];
+  /** A turn's, where it was made at once with the line. */
+  readonly turn?: WrittenTurn | undefined;
 };
 
 type Facts = Pick<Line, 'kind' | 'agent' | 'at'> & {
@@ -50,7 +53,7 @@ const ENTRY = Buffer.from(',"entry":');
 const BODIES = ',"bodies":[';
 
 export function encodeLine(entry: JournalEntry, naming = carryAll): string {
-  if (entry.kind === 'turn') return encodeTurn(entry.turn, naming);
+  if (entry.kind === 'turn') return encodeTurn(entry.turn, naming).text;
   const { kind } = entry;
   if (entry.kind === 'sibling') {
     const { agent, startedAt: at } = entry.sibling;
@@ -60,7 +63,14 @@ export function encodeLine(entry: JournalEntry, naming = carryAll): string {
   return `${opening({ kind, agent: body.agent, at: body.at })}${storable(body)}}`;
 }
 
-function encodeTurn(turn: Turn, naming: Naming): string {
+type Encoded = {
+  readonly text: string;
+  readonly values: TurnValues;
+  /** Messages come with it. */
+  readonly carries: boolean;
+};
+
+export function encodeTurn(turn: Turn, naming: Naming): Encoded {
   return encodeColumns(turn, tokensOf(turn.choices), turn, naming);
 }
 
@@ -71,7 +81,7 @@ function encodeColumns(
   tokens: Tokens | null,
   content: Content,
   naming: Naming,
-): string {
+): Encoded {
   const { frame, refs, parts, bytes } = splitContent(content, naming.names);
   const inner: Inner = {
     ...tokens,
@@ -87,17 +97,13 @@ function encodeColumns(
   );
   const before = opening({ kind: 'turn', agent: facts.agent, at: facts.startedAt, messages });
   const bodies = carried.map(({ body }) => body).join(',');
-  return `${before}{${columnsOf(facts, inner)}"frame":${frame}}${BODIES}${bodies}]}`;
+  const text = `${before}{${columnsOf(facts, inner)}"frame":${frame}}${BODIES}${bodies}]}`;
+  return { text, values: { facts, inner, frame }, carries: carried.length > 0 };
 }
 
-type Inner = Tokens & Pick<StoredTurn, 'taskType' | 'personal' | 'toolsCalled' | 'contentBytes' | 'parts'>;
-const ofInner = Object.keys({
-  ...{ tokenIds: 0, logprobs: 0, tokenCounts: 0, taskType: 0, personal: 0, toolsCalled: 0, contentBytes: 0, parts: 0 },
-} satisfies Record<keyof Inner, 0>) as (keyof Inner)[];
-type FactField = Exclude<TurnField, keyof Inner | 'frame'>;
 /** The frame is put behind the others as it is. */
 const ofFacts = (Object.keys(turnColumns) as TurnField[]).filter(
-  (field): field is FactField => field !== 'frame' && !(ofInner as readonly string[]).includes(field),
+  (field) => field !== 'frame' && !(ofInner as readonly string[]).includes(field),
 );
 
 /**
@@ -158,7 +164,7 @@ function readWhole(body: Buffer, [requestBytes, choicesBytes]: readonly [number,
   const parse = (from: number, to: number) => JSON.parse(body.toString('utf8', from, to));
   const content = { request: parse(request, request + requestBytes), choices: parse(choices, body.length) };
   const columns = parse(0, request - REQUEST.length) as Turn; // with its token arrays beside it
-  return readLine(Buffer.from(encodeColumns(columns, null, content, carryAll)));
+  return readLine(Buffer.from(encodeColumns(columns, null, content, carryAll).text));
 }
 
 export const lineOf = (entry: JournalEntry, naming?: Naming): Line => readLine(Buffer.from(encodeLine(entry, naming)));

@@ -52,9 +52,10 @@ export async function writeMessages(client: pg.ClientBase, turns: readonly Line[
 
 const textType = 25;
 /** The binary form of text[]: one dimension from 1, then each length and text; nothing is escaped or copied twice. */
-function textArray(texts: readonly Buffer[]): Buffer {
+export function textArray(texts: readonly (Buffer | string)[]): Buffer {
   const head = int32s(1, 0, textType, texts.length, 1);
-  return Buffer.concat([head, ...texts.flatMap((text) => [int32s(text.length), text])]);
+  const bytes = texts.map((text) => (typeof text === 'string' ? Buffer.from(text) : text));
+  return Buffer.concat([head, ...bytes.flatMap((text) => [int32s(text.length), text])]);
 }
 
 const int32s = (...values: number[]): Buffer => {

@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { CopyIn } from './copy.ts';
 import { givenUpAfter, type Limits, sessionSettings } from './limits.ts';
 
 // bigint as number: counts and token sums stay far below 2^53. Days stay text: a JS Date would shift them by time zone.
@@ -58,14 +59,15 @@ export const openPool = (url: string, size: number, limits: Limits): Pool => {
   class Connection extends pg.Client {
     override query(...args: unknown[]): never {
       const answer = (super.query as (...given: unknown[]) => unknown).apply(this, args);
-      if (!(answer instanceof Promise)) return answer as never;
-      return answer.catch((error: unknown) => {
+      const heard = (error: unknown) => {
         if (isSilence(error)) {
           void this.end(); // by force, since a query is under way
           cutIdle();
         }
         throw error;
-      }) as never;
+      };
+      if (answer instanceof CopyIn) answer.done.catch(heard).catch(() => {});
+      return (answer instanceof Promise ? answer.catch(heard) : answer) as never;
     }
   }
   const settings = {

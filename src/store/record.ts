@@ -9,15 +9,17 @@
  */
 import type pg from 'pg';
 import type { Attachment, JournalEntry } from '../collect/signal.ts';
+import { CopyIn, type CopyType, rowsOf } from './copy.ts';
 import { withoutErased } from './erased.ts';
 import { type Line, lineOf } from './line.ts';
-import { writeMessages } from './messages.ts';
+import { textArray, writeMessages } from './messages.ts';
 import { addDays, dayOf, ensurePartitions } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
 import { revokedBefore } from './revoked.ts';
 import type { Day } from './tables.ts';
 import { clockErrorMs, earliestTime, joinWindowDays, latestTime } from './times.ts';
-import { arrived, arriving, turnNames } from './turn-columns.ts';
+import { type ConsentOf, sumTrajectories, type TrajectorySum } from './trajectory-sums.ts';
+import { intoTurns, readTurnRow, type SummedTurn, type WrittenTurn } from './turn-rows.ts';
 import { dayOfUuid } from './turns.ts';
 import { writerLock, writerLocksOf } from './writer-lock.ts';
 
@@ -27,65 +29,68 @@ export type Written<R> = { readonly inserted: number; readonly duplicates: numbe
 /** A statement carries less than this many bytes; a batch with larger bodies uses several statements. */
 const chunkLimit = 32 * 1024 * 1024;
 
+/** Which turns are there already: $1 their ids, $2 their days. Index probes, whatever the planner thinks of the row counts. */
+const knownTurns = `
+select x.id::text, x.day from unnest($1::uuid[], $2::date[]) as x(id, day),
+  lateral (select 1 from pawl.turns t where t.id = x.id and t.day = x.day limit 1) known`;
+
 /**
- * $1 the turns, $2 and $3 the days between which their trajectories may already have begun. The consent of a trajectory is the
- * worst of its turns': withdrawn, else unknown, else given, which is the order of the alphabet. A turn without a user is unknown,
- * and one that comes late changes the stamp. $4 are turns whose key had been revoked: who sent them cannot say whose they are, so
- * they count as withdrawn, whoever they name.
- * The lateral subquery asks the newest day first and stops at the first hit: index probes, whatever the planner thinks
- * of the row counts. `errors` are calls that went wrong; a caller who left is not an error.
+ * On which day these conversations began, as far as they have: $1 ids, $2 agents, $3 days of their first turn in the batch, $4 and $5
+ * bound the days. The newest day is asked first and the first hit ends it.
  */
-const insertTurns = `
-with added as (
-  insert into pawl.turns (day, ${turnNames})
-  select (to_timestamp(floor("startedAt") / 1000) at time zone 'UTC')::date, ${arrived}
-  from json_to_recordset($1::json) as x(${arriving})
-  on conflict (id, day) do nothing
-  returning id, day, agent, trajectory, user_id, origin, keys, started_at, latency_ms, release, status, prompt_tokens, completion_tokens
-), sums as materialized (
-  select a.agent, trajectory as id, min(day) as day,
-    (array_agg(a.user_id order by started_at, id) filter (where a.user_id is not null))[1] as user_id,
-    max(case when c.withdrawn_at <= started_at or a.id = any($4::uuid[]) then 'withdrawn' when c.given_at <= started_at then 'given' else 'unknown' end) as consent,
-    coalesce(min(origin) filter (where origin <> 'production'), 'production') as origin,
-    min(started_at) as started_at, max(started_at + latency_ms * interval '1 millisecond') as ended_at,
-    count(*)::integer as turns, count(*) filter (where status in ('error', 'truncated'))::integer as errors,
-    coalesce(sum(prompt_tokens), 0)::bigint as prompt_tokens, coalesce(sum(completion_tokens), 0)::bigint as completion_tokens,
-    sum(latency_ms) as latency_ms, (array_agg(release order by started_at desc, id desc))[1] as release,
-    max(started_at) as release_at
-  from added a left join pawl.consent c on c.agent = a.agent and c.user_id = a.user_id
-  group by a.agent, trajectory
-), summed as (
-  insert into pawl.trajectories as t (id, agent, day, user_id, origin, consent, started_at, ended_at, turns, errors,
-    prompt_tokens, completion_tokens, latency_ms, release, release_at)
-  select s.id, s.agent, coalesce(begun.day, s.day), s.user_id, s.origin, s.consent,
-    s.started_at, s.ended_at, s.turns, s.errors, s.prompt_tokens, s.completion_tokens, s.latency_ms, s.release, s.release_at
-  from sums s left join lateral (
-    select b.day from pawl.trajectories b
-    where b.id = s.id and b.agent = s.agent and b.day between $2::date and $3::date
-      and b.day between s.day - ${joinWindowDays} and s.day + ${joinWindowDays}
-    order by b.day desc limit 1
-  ) begun on true
-  on conflict (id, agent, day) do update set
-    user_id = coalesce(t.user_id, excluded.user_id),
-    -- Fail closed: one turn that is not production makes the whole not production.
-    origin = case when t.origin = 'production' then excluded.origin else t.origin end,
-    consent = greatest(t.consent, excluded.consent),
-    started_at = least(t.started_at, excluded.started_at),
-    ended_at = greatest(t.ended_at, excluded.ended_at),
-    turns = t.turns + excluded.turns,
-    errors = t.errors + excluded.errors,
-    prompt_tokens = t.prompt_tokens + excluded.prompt_tokens,
-    completion_tokens = t.completion_tokens + excluded.completion_tokens,
-    latency_ms = t.latency_ms + excluded.latency_ms,
-    release = case when excluded.release_at >= t.release_at then excluded.release else t.release end,
-    release_at = greatest(t.release_at, excluded.release_at)
-), keyed as (
-  insert into pawl.trajectory_keys (agent, key, target_kind, target_id, at)
-  select agent, key, 'trajectory', trajectory, min(started_at) from added, unnest(keys) as key
-  group by agent, key, trajectory
-  on conflict do nothing
-)
-select count(*)::integer as inserted from added`;
+const begunTrajectories = `
+select x.n, begun.day from unnest($1::text[], $2::text[], $3::date[]) with ordinality as x(id, agent, day, n), lateral (
+  select b.day from pawl.trajectories b
+  where b.id = x.id and b.agent = x.agent and b.day between $4::date and $5::date
+    and b.day between x.day - ${joinWindowDays} and x.day + ${joinWindowDays}
+  order by b.day desc limit 1
+) begun`;
+
+const whatWasConsented = `
+select c.agent, c.user_id as user, extract(epoch from c.given_at)::float8 * 1000 as given, extract(epoch from c.withdrawn_at)::float8 * 1000 as withdrawn
+from unnest($1::text[], $2::text[]) as x(agent, user_id), lateral (
+  select * from pawl.consent c where c.agent = x.agent and c.user_id = x.user_id limit 1
+) c`;
+
+// biome-ignore format: a line each
+const sumColumns = {
+  id: ['id', 'text'], agent: ['agent', 'text'], day: ['day', 'date'], user: ['user_id', 'text'], origin: ['origin', 'text'],
+  consent: ['consent', 'text'], startedAt: ['started_at', 'timestamp with time zone'], endedAt: ['ended_at', 'timestamp with time zone'],
+  turns: ['turns', 'integer'], errors: ['errors', 'integer'], promptTokens: ['prompt_tokens', 'bigint'],
+  completionTokens: ['completion_tokens', 'bigint'], latencyMs: ['latency_ms', 'double precision'], release: ['release', 'text'],
+  releaseAt: ['release_at', 'timestamp with time zone'],
+} as const satisfies { readonly [Field in keyof TrajectorySum]: readonly [name: string, type: CopyType] };
+const sumFields = Object.keys(sumColumns) as (keyof TrajectorySum)[];
+const sumNames = sumFields.map((field) => sumColumns[field][0]).join(', ');
+const sumRow = rowsOf(sumFields.map((field) => sumColumns[field][1]));
+const isTime = (field: keyof TrajectorySum) => sumColumns[field][1] === 'timestamp with time zone';
+
+/** $1 the sums of turns of conversations that have begun, `day` being where their row lies. */
+const addSums = `
+insert into pawl.trajectories as t (${sumNames})
+select ${sumFields.map((field) => (isTime(field) ? `to_timestamp("${field}" / 1000)` : `"${field}"`)).join(', ')}
+from json_to_recordset($1::json) as x(${sumFields.map((field) => `"${field}" ${isTime(field) ? 'double precision' : sumColumns[field][1]}`).join(', ')})
+on conflict (id, agent, day) do update set
+  user_id = coalesce(t.user_id, excluded.user_id),
+  -- Fail closed: one turn that is not production makes the whole not production.
+  origin = case when t.origin = 'production' then excluded.origin else t.origin end,
+  consent = greatest(t.consent, excluded.consent),
+  started_at = least(t.started_at, excluded.started_at),
+  ended_at = greatest(t.ended_at, excluded.ended_at),
+  turns = t.turns + excluded.turns,
+  errors = t.errors + excluded.errors,
+  prompt_tokens = t.prompt_tokens + excluded.prompt_tokens,
+  completion_tokens = t.completion_tokens + excluded.completion_tokens,
+  latency_ms = t.latency_ms + excluded.latency_ms,
+  release = case when excluded.release_at >= t.release_at then excluded.release else t.release end,
+  release_at = greatest(t.release_at, excluded.release_at)`;
+
+const addKeys = `
+insert into pawl.trajectory_keys (agent, key, target_kind, target_id, at)
+select agent, key, 'trajectory', trajectory, min(to_timestamp(at / 1000))
+from unnest($1::text[], $2::text[], $3::text[], $4::double precision[]) as x(agent, key, trajectory, at)
+group by agent, key, trajectory
+on conflict do nothing`;
 
 /** No conversation's, so no sum changes. The parent's id (UUIDv7) says on which day it, and so its siblings, are forgotten. */
 const insertSiblings = `
@@ -155,13 +160,14 @@ function* chunksOf(lines: readonly Line[]): Generator<Line[]> {
   let chunk: Line[] = [];
   let size = 0;
   for (const line of lines) {
-    if (size > 0 && (size + line.json.length > chunkLimit || isFarFrom(chunk[0]!, line))) {
+    const { length } = line.turn?.row ?? line.json;
+    if (size > 0 && (size + length > chunkLimit || isFarFrom(chunk[0]!, line))) {
       yield chunk;
       chunk = [];
       size = 0;
     }
     chunk.push(line);
-    size += line.json.length;
+    size += length;
   }
   if (chunk.length > 0) yield chunk;
 }
@@ -185,16 +191,111 @@ const maxDay = (days: readonly Day[]): Day => [...days].sort().at(-1)!;
 const dayOfAttachment = ({ at, json }: Line): Day =>
   dayOfUuid((JSON.parse(json.toString()) as Attachment).turn ?? '') ?? dayOf(at);
 
-/** Of a turn. */
-const idOf = ({ json }: Line): string => (JSON.parse(json.toString()) as { id: string }).id;
+const placeOf = ({ agent, user }: Pick<SummedTurn, 'agent' | 'user'>): string => `${user} ${agent}`;
+
+/** Of the turns' users, each asked about once. `revoked` are turns whose key had been: who sent them cannot say whose they are. */
+async function readConsents(
+  client: pg.PoolClient,
+  turns: readonly SummedTurn[],
+  isRevoked: (turn: SummedTurn) => boolean,
+): Promise<ConsentOf> {
+  const asked = new Map<string, SummedTurn>();
+  for (const turn of turns) if (turn.user !== null) asked.set(placeOf(turn), turn);
+  const said = new Map<string, { readonly given: number | null; readonly withdrawn: number | null }>();
+  if (asked.size > 0) {
+    const users = [...asked.values()];
+    const { rows } = await client.query<{ agent: string; user: string; given: number | null; withdrawn: number | null }>(
+      whatWasConsented,
+      [users.map(({ agent }) => agent), users.map(({ user }) => user)],
+    );
+    for (const row of rows) said.set(placeOf(row), row);
+  }
+  return (turn) => {
+    if (isRevoked(turn)) return 'withdrawn';
+    if (turn.user === null) return 'unknown';
+    const { given, withdrawn } = said.get(placeOf(turn)) ?? { given: null, withdrawn: null };
+    if (withdrawn !== null && withdrawn <= turn.startedAt) return 'withdrawn';
+    return given !== null && given <= turn.startedAt ? 'given' : 'unknown';
+  };
+}
+
+/** Each once, and none that is there. */
+async function onlyNew<T extends { readonly written: WrittenTurn }>(client: pg.PoolClient, turns: T[]): Promise<T[]> {
+  const nameOf = (id: string, day: Day) => `${id.toLowerCase()} ${day}`;
+  const byName = new Map<string, T>();
+  for (const turn of turns) {
+    const { id, startedAt } = turn.written.summed;
+    const name = nameOf(id, dayOf(startedAt));
+    if (!byName.has(name)) byName.set(name, turn);
+  }
+  const { rows } = await client.query<{ id: string; day: Day }>(knownTurns, [
+    [...byName.values()].map(({ written: { summed } }) => summed.id),
+    [...byName.values()].map(({ written: { summed } }) => dayOf(summed.startedAt)),
+  ]);
+  for (const { id, day } of rows) byName.delete(nameOf(id, day));
+  return [...byName.values()];
+}
+
+/**
+ * Turns that are nearly always new: they are copied as if they were, and when one is not the batch is written again with care.
+ * Returns how many were written.
+ */
+async function writeTurns(
+  client: pg.PoolClient,
+  chunk: readonly Line[],
+  revoked: Pick<ReadonlyMap<Line, string>, 'has'>,
+  careful: boolean,
+): Promise<number> {
+  const given = chunk.map((line) => ({ line, written: line.turn ?? readTurnRow(line.json) }));
+  const fresh = careful ? await onlyNew(client, given) : given;
+  const turns = fresh.map(({ written }) => written.summed);
+  if (turns.length === 0) return 0;
+  const withdrawn = new Set(fresh.filter(({ line }) => revoked.has(line)).map(({ written }) => written.summed));
+  const sums = sumTrajectories(turns, await readConsents(client, turns, (turn) => withdrawn.has(turn)));
+  const days = sums.map(({ day }) => day);
+  const { rows } = await client.query<{ n: number; day: Day }>(begunTrajectories, [
+    textArray(sums.map(({ id }) => id)),
+    textArray(sums.map(({ agent }) => agent)),
+    days,
+    addDays(minDay(days), -joinWindowDays),
+    addDays(maxDay(days), joinWindowDays),
+  ]);
+  const begun = new Map(rows.map(({ n, day }) => [n - 1, day]));
+  const of = (sum: TrajectorySum) => sumFields.map((field) => sum[field]);
+  await client.query(new CopyIn(intoTurns, fresh.map(({ written }) => written.row))).done;
+  const first = sums.filter((_, i) => !begun.has(i));
+  if (first.length > 0)
+    await client.query(new CopyIn(`pawl.trajectories (${sumNames})`, first.map((sum) => sumRow(of(sum))))).done;
+  if (begun.size > 0) {
+    const more = sums.flatMap((sum, i) => (begun.has(i) ? [{ ...sum, day: begun.get(i)! }] : []));
+    await client.query(addSums, [JSON.stringify(more, sumFields)]);
+  }
+  const keyed = turns.flatMap(({ keys, ...turn }) => keys.map((key) => ({ ...turn, key })));
+  if (keyed.length > 0)
+    await client.query(addKeys, [
+      keyed.map(({ agent }) => agent),
+      keyed.map(({ key }) => key),
+      keyed.map(({ trajectory }) => trajectory),
+      keyed.map(({ startedAt }) => startedAt),
+    ]);
+  return turns.length;
+}
+
+type How = {
+  /** May be tried once more after retention dropped a day. */
+  readonly again: boolean;
+  /** Some of the turns are there already. */
+  readonly careful: boolean;
+};
 
 const writeBatch = async (
   client: pg.PoolClient,
   given: readonly Line[],
   revoked: Pick<ReadonlyMap<Line, string>, 'has'>,
+  { careful }: How,
 ): Promise<number> => {
   let inserted = 0;
-  const add = async (statement: string, chunk: readonly Line[], ...values: (Day | string[])[]) => {
+  const add = async (statement: string, chunk: readonly Line[], ...values: Day[]) => {
     const result = await client.query<{ inserted: number }>(statement, [jsonArray(chunk), ...values]);
     inserted += result.rows[0]?.inserted ?? 0;
   };
@@ -206,11 +307,8 @@ const writeBatch = async (
   // Those of erased turns too: turns that come later refer to them. What nobody refers to is swept.
   await writeMessages(client, ofKind(given, 'turn'));
   const lines = await withoutErased(client, given);
-  for (const chunk of chunksOf(ofKind(lines, 'turn').sort((a, b) => a.at - b.at))) {
-    const days = [dayOf(chunk[0]!.at), dayOf(chunk.at(-1)!.at)];
-    const [from, to] = [addDays(days[0]!, -joinWindowDays), addDays(days[1]!, joinWindowDays)];
-    await add(insertTurns, chunk, from, to, chunk.filter((line) => revoked.has(line)).map(idOf));
-  }
+  for (const chunk of chunksOf(ofKind(lines, 'turn').sort((a, b) => a.at - b.at)))
+    inserted += await writeTurns(client, chunk, revoked, careful);
   for (const chunk of chunksOf(ofKind(lines, 'sibling'))) await add(insertSiblings, chunk);
   for (const chunk of chunksOf(ofKind(lines, 'signal'))) await add(insertSignals, chunk);
   for (const chunk of chunksOf(ofKind(lines, 'attachment'))) {
@@ -226,6 +324,8 @@ const isDataError = (error: unknown): boolean => {
   const { code = '', message = '' } = error as { code?: string; message?: string };
   return /^(22|23|54)/.test(code) || (code === 'XX000' && message.includes('invalid memory alloc request size'));
 };
+
+const isThere = (error: unknown): boolean => (error as { code?: string }).code === '23505';
 
 const isMissingPartition = (error: unknown): boolean =>
   (error as { code?: string }).code === '23514' && /no partition of relation/.test((error as Error).message);
@@ -250,7 +350,7 @@ const attempt = async <L extends Line>(
   lines: readonly L[],
   refused: Refused<L>[],
   revoked: ReadonlyMap<Line, string>,
-  again: boolean,
+  how: How = { again: true, careful: false },
 ): Promise<number> => {
   if (lines.length === 0) return 0;
   await ensurePartitions(
@@ -262,7 +362,7 @@ const attempt = async <L extends Line>(
   });
   let failure: unknown;
   try {
-    const inserted = await writeBatch(client, lines, revoked);
+    const inserted = await writeBatch(client, lines, revoked, how);
     client.release();
     return inserted;
   } catch (error) {
@@ -273,11 +373,12 @@ const attempt = async <L extends Line>(
     );
     client.release(!clean);
   }
-  if (isMissingPartition(failure) && again) {
+  if (isMissingPartition(failure) && how.again) {
     // Retention dropped the day since we made it.
     store.knownDays.clear();
-    return attempt(store, lines, refused, revoked, false);
+    return attempt(store, lines, refused, revoked, { ...how, again: false });
   }
+  if (isThere(failure) && !how.careful) return attempt(store, lines, refused, revoked, { ...how, careful: true });
   if (!isDataError(failure)) throw storeError(failure, `Writing ${lines.length} entries`);
   if (lines.length === 1) {
     refused.push({ line: lines[0]!, error: (failure as Error).message });
@@ -285,8 +386,9 @@ const attempt = async <L extends Line>(
     return 0;
   }
   const middle = lines.length >> 1;
-  const first = await attempt(store, lines.slice(0, middle), refused, revoked, true);
-  return first + (await attempt(store, lines.slice(middle), refused, revoked, true));
+  const { careful } = how;
+  const first = await attempt(store, lines.slice(0, middle), refused, revoked, { again: true, careful });
+  return first + (await attempt(store, lines.slice(middle), refused, revoked, { again: true, careful }));
 };
 
 /**
@@ -309,7 +411,7 @@ export const writeLines = async <L extends Line>(store: Store, lines: readonly L
     if (reason !== undefined) refused.push({ line, error: reason });
     return reason === undefined;
   });
-  const inserted = await attempt(store, heard, refused, revoked, true);
+  const inserted = await attempt(store, heard, refused, revoked);
   return { inserted, duplicates: lines.length - inserted - refused.length, refused };
 };
 

@@ -140,18 +140,7 @@ export const emptyContent = Object.fromEntries(
   all.filter(([, column]) => column.content).map(([, { name }]) => [name, null]),
 ) as Record<ContentName, null>;
 
-/** A moment is a number of milliseconds until it is in the database. */
-const arrives = ({ type }: Column): string => (type === 'timestamp with time zone' ? 'double precision' : type);
-
-/** For json_to_recordset, of a line's entry. */
-export const arriving: string = all.map(([field, column]) => `"${field}" ${arrives(column)}`).join(', ');
 export const turnNames: string = all.map(([, { name }]) => name).join(', ');
-/** What becomes of each of `arriving`; times are cut to the millisecond, so that a page's cursor is exact. */
-export const arrived: string = all
-  .map(([field, { type }]) =>
-    type === 'timestamp with time zone' ? `to_timestamp(floor("${field}") / 1000)` : `"${field}"`,
-  )
-  .join(', ');
 
 /** A turn without what is stored of it in another form. */
 export type TurnFacts = Omit<Turn, 'request' | 'choices'>;

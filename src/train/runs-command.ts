@@ -8,7 +8,7 @@ import { byOption, type CommonOptions, wholeNumber, withConfigOption, withHome }
 import { agentOf } from '../config.ts';
 import { datasetReader } from '../curate/read.ts';
 import { openEngine } from '../engine/open.ts';
-import { NotFoundError } from '../errors.ts';
+import { ConfigError, NotFoundError } from '../errors.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import { plain, table } from '../terminal.ts';
 import { askRun } from './ask.ts';
@@ -17,6 +17,7 @@ import { duration } from './cost.ts';
 import { conclude, follow, liveView } from './follow.ts';
 import type { EpisodeStep } from './kept-episodes.ts';
 import { toJsonLine, toPrometheus } from './metrics.ts';
+import { problemOf, sendRun } from './mlflow.ts';
 import { planRun, settingsOf } from './plan.ts';
 import { fetchMaterial } from './portable.ts';
 import type { RunRecord, RunStore } from './run-record.ts';
@@ -192,13 +193,33 @@ export function runsCommand(): Command {
       }),
     );
 
+  const mlflow = withConfigOption(new Command('mlflow'))
+    .description('Send to MLflow what it does not have of a run.')
+    .argument('<id>')
+    .action((id: string, options: CommonOptions) =>
+      withHome(options, 'existing', async ({ config, store, terminal }) => {
+        const runs = postgresRunStore(store);
+        await needRun(runs, id);
+        if (config.mlflow === undefined)
+          throw new ConfigError('The settings name no MLflow server: set mlflow.url (docs/train.md).');
+        const { url, experiment } = config.mlflow;
+        try {
+          await sendRun(config.mlflow, id, runs);
+        } catch (error) {
+          throw new ConfigError(`MLflow at ${url} did not take run ${id}: ${problemOf(error)}`, { cause: error });
+        }
+        terminal.write(`Run ${id} is in experiment ${experiment} at ${url}.`);
+      }),
+    );
+
   return new Command('runs')
-    .description('Training runs: look at them, pause, stop and resume them.')
+    .description('Training runs: look at them, pause, stop and resume them, send them to MLflow.')
     .addCommand(list, { isDefault: true })
     .addCommand(show)
     .addCommand(episodes)
     .addCommand(watch)
     .addCommand(ask('pause', 'Pause a run after the step it is in.'))
     .addCommand(ask('stop', 'Stop a run after the step it is in.'))
-    .addCommand(resume);
+    .addCommand(resume)
+    .addCommand(mlflow);
 }

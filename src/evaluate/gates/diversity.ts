@@ -59,7 +59,7 @@ export function diversityOf(vectors: readonly Vector[]): number | null {
 /** `limit`: least diversity, e.g. 0.3. `embedded`: null where words are counted. */
 export function diversityGate(cases: readonly GatedCase[], limit: number, embedded: Embedded | null = null): Gate {
   const spoken = { baseline: firstSpoken(cases, 'baseline'), candidate: firstSpoken(cases, 'candidate') };
-  if (Math.min(spoken.baseline.length, spoken.candidate.length) < fewestCases)
+  if (spoken.candidate.length < fewestCases || spoken.baseline.length < 2)
     return unmeasured(name, limit, 'Too few answers have words.');
   // Words are no stand-in: the limit was meant for what the model of the settings says.
   if (embedded?.kind === 'none') return unmeasured(name, limit, `There are no embeddings: ${embedded.why}.`);
