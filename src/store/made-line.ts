@@ -3,10 +3,11 @@
  * at once, from values that are at hand, so that nothing is read again on the way into the database; the bytes are read only
  * when somebody wants what is in them (an erasure younger than the turn, a refusal).
  */
+
+import type { Sibling } from '../collect/sibling.ts';
 import type { Turn } from '../collect/turn.ts';
 import { UnfitValue } from './copy.ts';
 import { type CarriedPart, encodeLine, encodeTurn, type Line, type Naming, readLine } from './line.ts';
-import type { Sibling } from '../collect/sibling.ts';
 import { readSignedLine, signLine } from './signed-line.ts';
 import { type TurnValues, type WrittenTurn, writeTurn } from './turn-rows.ts';
 

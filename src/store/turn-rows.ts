@@ -77,6 +77,8 @@ export function writeTurn({ facts, inner, frame }: TurnValues): WrittenTurn {
 
 /** Of a line's entry. */
 export function readTurnRow(json: Buffer): WrittenTurn {
-  const { frame, ...turn } = JSON.parse(json.toString()) as Omit<StoredTurn, 'frame'> & { readonly frame?: object | null };
+  const { frame, ...turn } = JSON.parse(json.toString()) as Omit<StoredTurn, 'frame'> & {
+    readonly frame?: object | null;
+  };
   return writeTurn({ facts: turn, inner: turn, frame: frame ? JSON.stringify(frame) : null });
 }
