@@ -46,7 +46,7 @@ const readersMs = 60_000;
 async function awaitReaders(client: pg.PoolClient): Promise<void> {
   const { rows } = await client.query<{ now: string }>('select pg_current_xact_id()::xid::text as now');
   const older = `select pid, backend_type from pg_stat_activity
-    where pid <> pg_backend_pid() and backend_xmin is not null and age(backend_xmin) >= age($1::xid)`;
+    where datname = current_database() and pid <> pg_backend_pid() and backend_xmin is not null and age(backend_xmin) >= age($1::xid)`;
   for (const until = Date.now() + readersMs; ; await sleep(100)) {
     const [reader] = (await client.query<{ pid: number; backend_type: string }>(older, [rows[0]!.now])).rows;
     if (reader === undefined) return;
