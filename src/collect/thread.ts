@@ -168,7 +168,8 @@ export function createThreader(options: ThreaderOptions): Threader {
       const threadKey = keys[0]?.join('.') ?? null;
       if (threadKey !== null && turn.complete) {
         if (joined !== undefined)
-          for (const { reached } of found) for (const one of reached) if (one.trajectory === trajectory) one.open = false;
+          for (const { reached } of found)
+            for (const one of reached) if (one.trajectory === trajectory) one.open = false;
         latest.set(trajectory, { threadKey, at });
       }
       for (const key of new Set(keys.flat())) reach(key, { trajectory, at, open: true }, joined !== undefined);

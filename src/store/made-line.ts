@@ -3,11 +3,13 @@
  * at once, from values that are at hand, so that nothing is read again on the way into the database; the bytes are read only
  * when somebody wants what is in them (an erasure younger than the turn, a refusal).
  */
+
+import type { Sibling } from '../collect/sibling.ts';
 import type { Turn } from '../collect/turn.ts';
 import { UnfitValue } from './copy.ts';
 import { type CarriedPart, encodeLine, encodeTurn, type Line, type Naming, readLine } from './line.ts';
-import type { Sibling } from '../collect/sibling.ts';
 import { readSignedLine, signLine } from './signed-line.ts';
+import { storableText } from './storable.ts';
 import { type TurnValues, type WrittenTurn, writeTurn } from './turn-rows.ts';
 
 export type MadeLine = {
@@ -19,7 +21,8 @@ export type MadeLine = {
 /** `by`: the client key that it came with. */
 export function makeLine(turn: Turn, naming: Naming, by: string | null | undefined): MadeLine {
   const { text, values, carries } = encodeTurn(turn, naming);
-  const made = { agent: turn.agent, at: turn.startedAt, by: by ?? undefined, turn: fitting(values), carries };
+  const agent = storableText(turn.agent);
+  const made = { agent, at: turn.startedAt, by: by ?? undefined, turn: fitting(values), carries };
   return { text: signLine(text, by), journalled: (payload) => new JournalledTurn(payload, made) };
 }
 

@@ -204,10 +204,12 @@ async function readConsents(
   const said = new Map<string, { readonly given: number | null; readonly withdrawn: number | null }>();
   if (asked.size > 0) {
     const users = [...asked.values()];
-    const { rows } = await client.query<{ agent: string; user: string; given: number | null; withdrawn: number | null }>(
-      whatWasConsented,
-      [users.map(({ agent }) => agent), users.map(({ user }) => user)],
-    );
+    const { rows } = await client.query<{
+      agent: string;
+      user: string;
+      given: number | null;
+      withdrawn: number | null;
+    }>(whatWasConsented, [users.map(({ agent }) => agent), users.map(({ user }) => user)]);
     for (const row of rows) said.set(placeOf(row), row);
   }
   return (turn) => {
@@ -262,10 +264,20 @@ async function writeTurns(
   ]);
   const begun = new Map(rows.map(({ n, day }) => [n - 1, day]));
   const of = (sum: TrajectorySum) => sumFields.map((field) => sum[field]);
-  await client.query(new CopyIn(intoTurns, fresh.map(({ written }) => written.row))).done;
+  await client.query(
+    new CopyIn(
+      intoTurns,
+      fresh.map(({ written }) => written.row),
+    ),
+  ).done;
   const first = sums.filter((_, i) => !begun.has(i));
   if (first.length > 0)
-    await client.query(new CopyIn(`pawl.trajectories (${sumNames})`, first.map((sum) => sumRow(of(sum))))).done;
+    await client.query(
+      new CopyIn(
+        `pawl.trajectories (${sumNames})`,
+        first.map((sum) => sumRow(of(sum))),
+      ),
+    ).done;
   if (begun.size > 0) {
     const more = sums.flatMap((sum, i) => (begun.has(i) ? [{ ...sum, day: begun.get(i)! }] : []));
     await client.query(addSums, [JSON.stringify(more, sumFields)]);
