@@ -3,7 +3,7 @@
  * how much memory they take: 10 thousand, then 100 thousand, each scored beforehand, of as many users as a real shop would have. Nothing
  * leaves out the expensive gates: most pass to the last one. `--max 10000` stops earlier.
  * Progress on stderr; the last line of stdout is one JSON object: `per_s` of the largest step, `growth` of its time over that of the
- * step before, `cpu_growth` the same of this process's processor time, which neighbours on the machine change less, `rss_mb` the most that the process took beyond what it had before it curated.
+ * step before, `cpu_growth` the same of this process's processor time, which neighbours on the machine change less, `server_cpu_growth` of the database's, `rss_mb` the most that the process took beyond what it had before it curated.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,6 +19,7 @@ import { giveConsent } from '../src/store/consents.ts';
 import { entry } from '../src/store/fixtures.ts';
 import { openStore } from '../src/store/postgres.ts';
 import { writeEntries } from '../src/store/record.ts';
+import { growthOf, type Times, timesOf, timesText } from './processor-time.ts';
 
 const { values } = parseArgs({ options: { max: { type: 'string', default: '100000' } } });
 const max = Number(values.max);
@@ -58,7 +59,7 @@ const store = await openStore({ home });
 try {
   for (let i = 0; i < users; i++) await giveConsent(store, 'bench', `user-${i}`, new Date(began - hourMs));
   const artifacts = openArtifacts({ home });
-  const times: { readonly seconds: number; readonly cpu: number }[] = [];
+  const times: Times[] = [];
   let [made, rows, rss] = [0, 0, 0];
   for (const step of steps) {
     for (; made < step; made += 500) {
@@ -88,24 +89,23 @@ try {
     const watch = setInterval(() => {
       most = Math.max(most, process.memoryUsage.rss());
     }, 50);
-    const start = performance.now();
-    const used = process.cpuUsage();
-    ({ rows } = await curateWindow(store, artifacts, { ...window, settings: { kAnonymity: 5 } }));
-    const { user, system } = process.cpuUsage(used);
-    times.push({ seconds: (performance.now() - start) / 1000, cpu: (user + system) / 1e6 });
+    times.push(
+      await timesOf(async () => {
+        ({ rows } = await curateWindow(store, artifacts, { ...window, settings: { kAnonymity: 5 } }));
+      }),
+    );
     clearInterval(watch);
     rss = (most - before) / 2 ** 20;
     console.error(
-      `${step} curated in ${times.at(-1)!.seconds.toFixed(1)} s, ${times.at(-1)!.cpu.toFixed(1)} s of processor time: ${rows} rows, ${rss.toFixed(0)} MB more than before`,
+      `${step} curated in ${timesText(times.at(-1)!)}: ${rows} rows, ${rss.toFixed(0)} MB more than before`,
     );
   }
-  const last = times.at(-1)!;
-  const growth = (of: 'seconds' | 'cpu') =>
-    times.length < 2 ? null : Math.round((100 * last[of]) / times[0]![of]) / 100;
+  const [first, last] = [times[0]!, times.at(-1)!];
   console.log(
     JSON.stringify({
-      ...{ conversations: made, rows, per_s: Math.round(made / last.seconds) },
-      ...{ growth: growth('seconds'), cpu_growth: growth('cpu'), rss_mb: Math.round(rss) },
+      ...{ conversations: made, rows, per_s: Math.round(made / last.clock) },
+      ...(times.length > 1 && growthOf(first, last, steps.at(-1)! / steps[0]!)),
+      rss_mb: Math.round(rss),
     }),
   );
 } finally {

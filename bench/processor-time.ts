@@ -39,6 +39,52 @@ function descendants(of: readonly number[]): number[] {
   return [...found].filter((pid) => !of.includes(pid));
 }
 
+/** One tick of /proc/PID/stat is a hundredth of a second wherever Node runs. */
+const ticksPerSecond = 100;
+
+/**
+ * Seconds of processor time of everything that this process has started and that is not itself: the database. A server process that has
+ * ended counts where its parent has waited for it. null where there is no /proc.
+ */
+export function startedSeconds(): number | null {
+  if (process.platform !== 'linux') return null;
+  const ticksOf = (pid: number): number => {
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      return fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0); // utime, stime, and those of ended children
+    } catch {
+      return 0; // it has ended meanwhile, and its parent counts it
+    }
+  };
+  return descendants([process.pid]).reduce((sum, pid) => sum + ticksOf(pid), 0) / ticksPerSecond;
+}
+
+/** Seconds by the clock and of processor time that some work takes: of this process, and of the database it has started. */
+export async function timesOf(work: () => Promise<void>): Promise<Times> {
+  const [began, used, started] = [performance.now(), process.cpuUsage(), startedSeconds()];
+  await work();
+  const { user, system } = process.cpuUsage(used);
+  return {
+    clock: (performance.now() - began) / 1000,
+    own: (user + system) / 1e6,
+    server: started === null ? null : startedSeconds()! - started,
+  };
+}
+export type Times = { readonly clock: number; readonly own: number; readonly server: number | null };
+
+export const timesText = ({ clock, own, server }: Times): string =>
+  `${clock.toFixed(1)} s, ${own.toFixed(1)} s of processor time${server === null ? '' : ` and ${server.toFixed(1)} s of the database's`}`;
+
+/** How much longer it took for so many times as much, brought to ten times as much. */
+export function growthOf(small: Times, large: Times, times: number) {
+  const growth = (of: keyof Times): number | null => {
+    const [before, after] = [small[of], large[of]];
+    return before === null || after === null ? null : Number(((after / before) * (10 / times)).toFixed(2));
+  };
+  return { growth: growth('clock'), cpu_growth: growth('own'), server_cpu_growth: growth('server') };
+}
+
 export function readProcessors(pids: Readonly<Record<Exclude<keyof Reading, 'postgres'>, number>>): Reading | null {
   if (process.platform !== 'linux') return null;
   const own = (pid: number) => new Map(threadsOf(pid));

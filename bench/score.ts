@@ -6,6 +6,7 @@
  *   per_s         conversations scored per second, of the larger window
  *   growth        time of the larger window over that of the smaller; 10 is in proportion
  *   cpu_growth    the same of this process's processor time, which neighbours on the machine change less
+ *   server_cpu_growth   the same of the database's
  *   rerun_s       the larger window once more, with nothing new
  *   rerun_calls   calls to the judge when what it has judged is scored again
  *
@@ -34,6 +35,7 @@ import { ensurePartitions } from '../src/store/partitions.ts';
 import { openStore, type Store } from '../src/store/postgres.ts';
 import { writeEntries } from '../src/store/record.ts';
 import { startJudge } from '../test/judge-server.ts';
+import { growthOf, type Times, timesOf, timesText } from './processor-time.ts';
 
 const { values } = parseArgs({ options: { max: { type: 'string', default: '100000' } } });
 const large = Number(values.max);
@@ -77,21 +79,14 @@ async function record(store: Store, agent: string, count: number): Promise<void>
   await store.pool.query('analyze pawl.trajectories; analyze pawl.turns');
 }
 
-type Times = { readonly seconds: number; readonly cpu: number };
-
 async function timed(store: Store, agent: string, spec: RewardSpec, count: number): Promise<Times> {
-  const began = performance.now();
-  const used = process.cpuUsage();
-  const { scored, rescored, unchanged } = await scoreWindow(store, { agent, spec, since, until: now, now });
-  if (scored + rescored + unchanged !== count)
-    throw new Error(`${scored + rescored + unchanged} of ${count} were scored.`);
-  const seconds = (performance.now() - began) / 1000;
-  const { user, system } = process.cpuUsage(used);
-  const cpu = (user + system) / 1e6;
-  console.error(
-    `${agent}: ${scored} scored, ${unchanged} unchanged in ${seconds.toFixed(1)} s, ${cpu.toFixed(1)} s of processor time`,
-  );
-  return { seconds, cpu };
+  const times = await timesOf(async () => {
+    const { scored, rescored, unchanged } = await scoreWindow(store, { agent, spec, since, until: now, now });
+    if (scored + rescored + unchanged !== count)
+      throw new Error(`${scored + rescored + unchanged} of ${count} were scored.`);
+  });
+  console.error(`${agent}: ${count} in ${timesText(times)}`);
+  return times;
 }
 
 async function judgeTwice(store: Store): Promise<{ first: number; again: number }> {
@@ -134,14 +129,12 @@ try {
   const first = await timed(store, 'small', rules, small);
   const second = await timed(store, 'large', rules, large);
   const rerun = await timed(store, 'large', rules, large);
-  const growth = (of: keyof Times) => Number(((second[of] / first[of]) * ((10 * small) / large)).toFixed(2));
   const calls = await judgeTwice(store);
   console.log(
     JSON.stringify({
-      per_s: Math.round(large / second.seconds),
-      growth: growth('seconds'),
-      cpu_growth: growth('cpu'),
-      rerun_s: Number(rerun.seconds.toFixed(1)),
+      per_s: Math.round(large / second.clock),
+      ...growthOf(first, second, large / small),
+      rerun_s: Number(rerun.clock.toFixed(1)),
       judge_calls: calls.first,
       rerun_calls: calls.again,
     }),

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { agentPiiSettings } from './collect/redact/settings.ts';
 import { settings as curateSettings } from './curate/settings.ts';
 import { rolloutSettings } from './deploy/rollout.ts';
+import type { Embedding } from './evaluate/embed.ts';
 import { evaluateSettings } from './evaluate/settings.ts';
 import { exploreSettings } from './gateway/explore-settings.ts';
 import { loopSettings } from './loop/settings.ts';
@@ -73,5 +74,7 @@ export const agentSchema = z
 export type Agent = Readonly<z.output<typeof agentSchema>> & {
   /** Who is asked by scorers that ask: what the installation and `judge` above say together (config.ts). */
   readonly judging?: Judging | undefined;
+  /** Who is asked for embeddings while it is evaluated: `evaluate.embeddings` with its server (config.ts). */
+  readonly embedding?: Embedding | undefined;
 };
 export type AgentInput = z.input<typeof agentSchema>;

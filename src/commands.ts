@@ -12,6 +12,10 @@ export const commands: Readonly<Record<string, Listed>> = {
     'Write the settings and the agent of a new installation.',
     async () => (await import('./init-command.ts')).initCommand(),
   ],
+  overview: [
+    'An agent’s loop at a glance, and what needs a person now.',
+    async () => (await import('./api/overview-command.ts')).overviewCommand(),
+  ],
   loop: [
     'Turns of the loop: run, status, history, pause, resume.',
     async () => (await import('./loop-command.ts')).loopCommand(),

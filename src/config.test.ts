@@ -50,6 +50,17 @@ describe('parseConfig', () => {
     expect(() => parse({ engine: { ...engine, adress: 'x' } })).toThrow('engine: Unrecognized key: "adress"');
   });
 
+  it('takes an MLflow server with its token from the environment, and nothing that is in its address', () => {
+    const mlflow = { url: 'http://mlflow:5000/' };
+    expect(parse({ mlflow }, { MLFLOW_TRACKING_TOKEN: 'x' }).mlflow).toEqual({
+      ...{ url: 'http://mlflow:5000', experiment: 'pawl', token: 'x' },
+    });
+    expect(parse({}, { MLFLOW_TRACKING_TOKEN: 'x' }).mlflow).toBeUndefined();
+    expect(() => parse({ mlflow: { url: 'http://ann:secret@mlflow:5000' } })).toThrow(
+      'mlflow.url: without a user and password: set user and token',
+    );
+  });
+
   it('refuses a fallback that does not exist or is the upstream itself', () => {
     const upstreams = { a: { baseUrl: 'http://x/v1', fallback: 'b' }, c: { baseUrl: 'http://y/v1', fallback: 'c' } };
     expect(() => parse({ upstreams })).toThrow(/a\.fallback: names no upstream: b; there are a, c/);

@@ -16,10 +16,12 @@ import { engineUpstream } from './engine/open.ts';
 import { engineSettings } from './engine/settings.ts';
 import { misspelt, settingsFrom, unknownVariables, type Variables, variableOf } from './environment.ts';
 import { ConfigError } from './errors.ts';
+import { embeddingOf } from './evaluate/embed.ts';
 import { retentionSettings } from './privacy/retention-settings.ts';
 import { isolated } from './score/isolate.ts';
 import { judgeSettings, judgingOf, tokenPrice } from './score/judge-settings.ts';
 import { rewardFrom } from './score/weighted.ts';
+import { mlflowSettings } from './train/mlflow-settings.ts';
 import { importUserModule } from './user-module.ts';
 
 const name = z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/, 'lower-case letters, digits and _ . - only, at most 63');
@@ -162,6 +164,7 @@ export const settingsSchema = z
       .optional()
       .describe('Who is asked by scorers that ask a model; without it those measure nothing (docs/score.md).'),
     engine: engineSettings.prefault({}),
+    mlflow: mlflowSettings.optional().describe('Logs runs of training at an MLflow server too (docs/train.md).'),
     gateway: z
       .strictObject({
         maxBodyMb: z
@@ -241,7 +244,11 @@ export const settingsSchema = z
       { path: ['judge', 'upstream'], name: config.judge?.upstream },
       ...config.agents.map(({ judge }, i) => ({ path: ['agents', i, 'judge', 'upstream'], name: judge?.upstream })),
     ];
-    for (const { path, name } of judges)
+    const embedders = config.agents.map(({ evaluate }, i) => ({
+      path: ['agents', i, 'evaluate', 'embeddings', 'upstream'],
+      name: evaluate.embeddings?.upstream,
+    }));
+    for (const { path, name } of [...judges, ...embedders])
       if (name !== undefined && !(name in config.upstreams))
         context.addIssue({ code: 'custom', path, message: `names no upstream: ${name}; there are ${known}` });
     const { budget } = config.judge ?? {};
@@ -273,7 +280,7 @@ export type Upstream = Config['upstreams'][string];
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 
 export function parseConfig(input: unknown, env: Variables, folder: string, file = 'the settings'): Config {
-  const layered = isObject(input) ? withEngineKey({ ...input, ...settingsFrom(env) }, env) : input;
+  const layered = isObject(input) ? withKeys({ ...input, ...settingsFrom(env) }, env) : input;
   const parsed = settingsSchema.safeParse(layered);
   const problems = [
     ...misspelt(env),
@@ -295,6 +302,7 @@ export function parseConfig(input: unknown, env: Variables, folder: string, file
     agents: agents.map((agent) => ({
       ...fromFolder(agent, folder),
       judging: judgingOf(judge, agent.judge, upstreams),
+      embedding: embeddingOf(agent.evaluate.embeddings, upstreams),
       pii: mergedPii(parsed.data.pii, agent.pii),
     })),
     upstreams: Object.fromEntries(
@@ -310,10 +318,17 @@ export function parseConfig(input: unknown, env: Variables, folder: string, file
 }
 
 /** A key in the environment is for the server that the file names, if it names one. */
-function withEngineKey(settings: Record<string, unknown>, env: Variables): Record<string, unknown> {
-  const { engine } = settings;
-  if (!env.TINKER_API_KEY || !isObject(engine) || engine.kind !== 'tinker') return settings;
-  return { ...settings, engine: { ...engine, apiKey: env.TINKER_API_KEY } };
+function withKeys(settings: Record<string, unknown>, env: Variables): Record<string, unknown> {
+  const { engine, mlflow } = settings;
+  return {
+    ...settings,
+    ...(env.TINKER_API_KEY && isObject(engine) && engine.kind === 'tinker'
+      ? { engine: { ...engine, apiKey: env.TINKER_API_KEY } }
+      : {}),
+    ...(env.MLFLOW_TRACKING_TOKEN && isObject(mlflow)
+      ? { mlflow: { ...mlflow, token: env.MLFLOW_TRACKING_TOKEN } }
+      : {}),
+  };
 }
 
 /** Files that an agent names are found from the settings' folder, wherever the command was called. */
@@ -334,6 +349,12 @@ function fromFolder(agent: Agent, folder: string): Agent {
 }
 
 /** The agent of this name, or the first where none is given. */
+/** A warning, because what was recorded of an agent that is listed no more still has keys and users; null: it is listed. */
+export const unlisted = ({ agents }: Pick<Config, 'agents'>, name: string): string | null =>
+  agents.some((agent) => agent.name === name)
+    ? null
+    : `Agent ${name} is not in the settings (${agents.map((agent) => agent.name).join(', ')}): its conversations are recorded, and nothing is scored or learned from until \`agents\` lists it.`;
+
 export function agentOf({ agents }: Pick<Config, 'agents'>, name?: string): Agent {
   const found = name === undefined ? agents[0] : agents.find((agent) => agent.name === name);
   if (found) return found;

@@ -47,6 +47,11 @@ export const variables: Readonly<Record<string, Variable>> = {
     secret: true,
     sentence: 'Key of the server that trains, where `engine.kind` is `tinker`.',
   },
+  MLFLOW_TRACKING_TOKEN: {
+    setting: ['mlflow', 'token'],
+    secret: true,
+    sentence: 'What opens the MLflow server, where the file names one.',
+  },
   PAWL_LOG: {
     sentence:
       'How much `pawl serve` logs on standard error: fatal, error, warn (the default), info, debug, trace, silent.',

@@ -46,7 +46,7 @@ test('nothing that is there is written over unless it is said to', () => {
 
 test('a name or address that the settings would refuse is refused here', () => {
   const attempt = () => writeInitial(join(root, 'bad'), { agent: '../evil', upstream: 'nowhere' });
-  expect(attempt).toThrow(/agents\.0\.name: lower-case letters/);
-  expect(attempt).toThrow(/upstreams\.main\.baseUrl: an http or https address/);
+  expect(attempt).toThrow(/^Nothing was written:\n {2}--agent \.\.\/evil: lower-case letters/);
+  expect(attempt).toThrow(/--upstream nowhere: an http or https address/);
   expect(existsSync(join(root, 'bad'))).toBe(false);
 });

@@ -25,8 +25,7 @@ export function initCommand(): Command {
 
 /** The paths it wrote, from the folder. */
 export function writeInitial(folder: string, { agent: name, upstream, force = false }: Options): string[] {
-  // Refuses what the settings would refuse, in the same words.
-  const { upstreams } = parseConfig({ agents: [{ name }], upstreams: { main: { baseUrl: upstream } } }, {}, folder);
+  const { upstreams } = checked(name, upstream, folder);
   const files = initialFiles({ name, upstream: upstreams.main!.baseUrl });
   const there = Object.keys(files).filter((path) => existsSync(join(folder, path)));
   if (there.length > 0 && !force)
@@ -38,6 +37,20 @@ export function writeInitial(folder: string, { agent: name, upstream, force = fa
     writeFileSync(join(folder, path), text);
   }
   return Object.keys(files).reverse();
+}
+
+/** Refuses what the settings would refuse, in the same words, and names the option that was typed. */
+function checked(name: string, upstream: string, folder: string) {
+  try {
+    return parseConfig({ agents: [{ name }], upstreams: { main: { baseUrl: upstream } } }, {}, folder);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const problems = error.message
+      .replaceAll(' (in the settings)', '')
+      .replace('agents.0.name:', `--agent ${name}:`)
+      .replace('upstreams.main.baseUrl:', `--upstream ${upstream}:`);
+    throw new ConfigError(problems.replace('The settings cannot be used:', 'Nothing was written:'));
+  }
 }
 
 function told(folder: string, files: readonly string[]): string {

@@ -26,6 +26,7 @@ import { listLoopTurns } from './store/loop-turns.ts';
 import type { Store } from './store/postgres.ts';
 import { postgresRunStore } from './store/runs.ts';
 import { openTerminal, plain, table } from './terminal.ts';
+import { mlflowTracker } from './train/mlflow.ts';
 import { type Reached, withServing } from './with-serving.ts';
 
 type Options = CommonOptions & { readonly agent?: string };
@@ -137,10 +138,12 @@ async function runNow(options: RunOptions): Promise<void> {
       window: windowOf(options.since?.getTime(), options.until?.getTime(), said.now),
     });
   };
+  const { mlflow } = config;
+  const tracker = mlflow && mlflowTracker(mlflow, (sentence) => console.error(plain(sentence)));
   try {
     const ended = await withServing(config, signal, async ({ store, url, engine, trainer }) => {
       if (engine !== null && trainer !== null)
-        return runHere({ store, url, engine, trainer }, openArtifacts(config), agent, ask, options, signal);
+        return runHere({ store, url, engine, trainer, tracker }, openArtifacts(config), agent, ask, options, signal);
       await ask(store);
       return watchTurn(store, agent, said.now, options, signal);
     });
@@ -156,7 +159,7 @@ async function runNow(options: RunOptions): Promise<void> {
 type Ended = { readonly turn: LoopTurn | null; readonly next: Wait | Ask };
 
 async function runHere(
-  { store, url, engine, trainer }: Reached & Pick<LoopParts, 'engine' | 'trainer'>,
+  { url, ...parts }: Reached & Pick<LoopParts, 'engine' | 'trainer' | 'tracker'>,
   artifacts: Artifacts,
   agent: Agent,
   ask: (store: Store) => Promise<void>,
@@ -165,10 +168,11 @@ async function runHere(
 ): Promise<Ended> {
   const say = options.json ? silent : stageTicker(openTerminal().paint);
   const recorded = async () => {}; // nobody else calls, so nothing is on its way
+  const { store } = parts;
   const held = await leading(store, lockName(agent.name), `${hostname()}:${process.pid}:loop run`, async (lead) => {
     await ask(store);
     return advance(
-      { store, artifacts, agent, engine, trainer, gatewayUrl: async () => url, recorded, say, signal, lead },
+      { ...parts, artifacts, agent, gatewayUrl: async () => url, recorded, say, signal, lead },
       { once: true },
     );
   });

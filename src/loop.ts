@@ -25,6 +25,8 @@ const steps: Readonly<Record<StageName, Step>> = { collect, score, curate, train
 
 /** Failures of a turn that are kept. */
 const kept = 20;
+/** A process that is killed takes the count of so much work with it, and no more: a budget is of what was worked. */
+const noteMs = 15_000;
 /** What a timer can be set to. */
 const longestMs = 2 ** 31 - 1;
 
@@ -106,15 +108,33 @@ async function runStage(
     await saveLoopTurn(parts.store, saved, parts.lead);
     return saved;
   };
+  const noting = noteNowAndThen(() => save(turn.done, {}), parts.noteMs ?? noteMs);
   try {
-    const part = await steps[stage]({ ...parts, signal, left }, turn);
+    const part = await steps[stage]({ ...parts, signal, left }, turn).finally(noting.end);
     const { state } = await save(part === null ? turn.done : [...turn.done, stage], part ?? {});
     if (part !== null) parts.say.done(stage, state);
   } catch (error) {
-    if (parts.signal?.aborted) throw error;
+    if (parts.signal?.aborted) {
+      await save(turn.done, {}).catch(() => {}); // perhaps another leads by now
+      throw error;
+    }
     if (signal.aborted) return void (await save(turn.done, {}));
     const failure = { stage, at: Date.now(), reason: error instanceof Error ? error.message : String(error) };
     await save(turn.done, { failures: [...(turn.state.failures ?? []), failure].slice(-kept) });
     if (throws) throw error;
   }
+}
+
+/** A note that cannot be made is made later, or not: it is no part of the stage. Once it has ended, none is under way. */
+function noteNowAndThen(note: () => Promise<unknown>, everyMs: number): { end(): Promise<void> } {
+  let last: Promise<unknown> = Promise.resolve();
+  const timer = setInterval(() => {
+    last = last.then(note).catch(() => {});
+  }, everyMs);
+  return {
+    async end() {
+      clearInterval(timer);
+      await last;
+    },
+  };
 }

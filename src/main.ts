@@ -16,7 +16,10 @@ const program = new Command('pawl')
   .description('Turns production traffic of an LLM agent into a better model, and lets it serve only if it is better.')
   .version(version)
   .showHelpAfterError();
-for (const command of await listedCommands(process.argv.slice(2))) program.addCommand(command);
+for (const command of await listedCommands(process.argv.slice(2))) {
+  if (command.commands.length > 0) command.showHelpAfterError(`\`pawl ${command.name()} --help\` lists what there is.`);
+  program.addCommand(command);
+}
 
 try {
   await program.parseAsync();

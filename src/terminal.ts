@@ -29,6 +29,10 @@ export const oneLine = (text: string): string =>
     .replace(/\s*\n\s*/g, ' ⏎ ')
     .trim();
 
+/** `1 conversation`, `1,200 conversations`. */
+export const counted = (n: number, one: string, more = `${one}s`): string =>
+  `${n.toLocaleString('en-US')} ${n === 1 ? one : more}`;
+
 const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII is counted without looking further
 const ascii = /^[\u0000-\u007f]*$/;

@@ -1,6 +1,6 @@
 /**
- * Personal data of invented people through all of Pawl: into the gateway in every place that a caller or a model server can write to,
- * through scoring and curating into exported files, and then looked for in every byte that is left: the database's files and
+ * Personal data of invented people through all of Pawl: into the gateway in every place that a caller or a model server can write to, by
+ * every door that records, by labels and by import, through scoring and curating into exported files, and then looked for in every byte that is left: the database's files and
  * its log, the journal, the process's output, and the exports. Names and addresses too, since entities are looked for
  * before recording here.
  */
@@ -15,6 +15,8 @@ import { startUpstream } from './upstream.ts';
 
 const run = promisify(execFile);
 const AT_ONCE = 8;
+const IMPORTED_AT_ONCE = 50;
+const userOf = (number: number): string => `zq${number}@canary-mail.com`;
 
 export type CanaryResult = {
   /** `kind in file`, of each value that survived. */
@@ -43,10 +45,19 @@ export async function runCanary(people: number): Promise<CanaryResult> {
         headers: { authorization: `Bearer ${pawl.key}`, 'content-type': 'application/json', ...headers },
         body: JSON.stringify(body),
       });
+    const asAdmin = (path: string, body: object | string) =>
+      fetch(pawl.url + path, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${pawl.adminToken}`,
+          'content-type': typeof body === 'string' ? 'application/x-ndjson' : 'application/json',
+        },
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+      });
     let turns = 0;
     const one = async (number: number): Promise<void> => {
       const canaries = canariesOf(number);
-      const user = `zq${number}@canary-mail.com`;
+      const user = userOf(number);
       const ssn = canaries.find(({ kind }) => kind === 'us-ssn')!.raw[0]!;
       await fetch(`${pawl.url}/api/consent/${encodeURIComponent(user)}?agent=agent`, {
         method: 'PUT',
@@ -76,7 +87,7 @@ export async function runCanary(people: number): Promise<CanaryResult> {
             { role: 'user', content: `Thanks, ${number}.` },
           ],
         ];
-        const model = i % 7 === 6 ? 'refuse' : 'echo';
+        const model = i % 7 === 6 ? 'refuse-echo' : i % 7 === 3 ? 'cut' : 'echo';
         const response = await post(
           '/v1/chat/completions',
           {
@@ -95,13 +106,34 @@ export async function runCanary(people: number): Promise<CanaryResult> {
         if (response.status === 400 && model === 'echo') throw new Error(await response.text());
         turns++;
         const turn = response.headers.get('x-pawl-turn');
-        await response.arrayBuffer();
-        if (turn !== null)
-          await post('/v1/feedback', { turn, vote: 'up', user, comment: text, correction: `Say ${text}` });
+        await response.arrayBuffer().catch(() => {}); // one that was cut
+        if (turn === null) continue;
+        await post('/v1/feedback', { turn, vote: 'up', user, comment: text, correction: `Say ${text}` });
+        await post('/v1/events', { turn, event: 'edited', user, text: `Rather ${text}` });
+        const said = { score: 0.5, reviewer: user, comment: text, correction: `Better ${text}` };
+        const labelled = await asAdmin('/api/labels', { agent: 'agent', labels: [{ turn, ...said }] });
+        if (!labelled.ok) throw new Error(await labelled.text());
+        const [path, body] = otherDoors(text)[(i + number) % 4]!;
+        const other = await post(
+          path,
+          { model: 'echo', user, max_tokens: 50, ...body },
+          { 'x-pawl-key': `mail:${user}` },
+        );
+        await other.arrayBuffer();
+        if (other.headers.get('x-pawl-turn') === null) throw new Error(`${path} was not recorded: ${other.status}.`);
+        turns++;
       }
     };
     for (let from = 0; from < people; from += AT_ONCE)
       await Promise.all(Array.from({ length: Math.min(AT_ONCE, people - from) }, (_, i) => one(from + i)));
+    for (let from = 0; from < people; from += IMPORTED_AT_ONCE) {
+      const numbers = Array.from({ length: Math.min(IMPORTED_AT_ONCE, people - from) }, (_, i) => from + i);
+      const lines = numbers.flatMap(importLines);
+      const imported = await asAdmin('/api/trajectories/import?agent=agent', lines.join('\n'));
+      const counts = await imported.text();
+      if (!imported.ok) throw new Error(counts);
+      turns += lines.length;
+    }
     const store = await pawl.store();
     const stored = async () =>
       Number(
@@ -122,7 +154,7 @@ export async function runCanary(people: number): Promise<CanaryResult> {
       ).stdout;
     const dataset = JSON.parse(await command('curate', 'run', '--since', '1d', '--json')) as { id: string };
     const outputs = await Promise.all(
-      ['trl-sft', 'openai-chat'].map(async (format) => {
+      ['trl-sft', 'trl-preference', 'openai-chat'].map(async (format) => {
         const out = join(folder, `${format}.jsonl`);
         await command('datasets', 'export', dataset.id, '--format', format, '--out', out);
         return out;
@@ -146,6 +178,33 @@ export async function runCanary(people: number): Promise<CanaryResult> {
     rmSync(folder, { recursive: true, force: true });
   }
 }
+
+/** The doors beside chat, in the forms of their own. */
+const otherDoors = (text: string): [string, object][] => [
+  ['/v1/embeddings', { input: [text, `again ${text}`] }],
+  ['/v1/completions', { prompt: text }],
+  ['/v1/responses', { instructions: text, input: [{ role: 'user', content: [{ type: 'input_text', text }] }] }],
+  ['/v1/messages', { system: text, messages: [{ role: 'user', content: [{ type: 'text', text }] }] }],
+];
+
+const importLines = (number: number): string[] => {
+  const canaries = canariesOf(number);
+  const ssn = canaries.find(({ kind }) => kind === 'us-ssn')!.raw[0]!;
+  return canaries.map(({ text }, i) => importLine(`i${number}.${i}:${ssn}`, userOf(number), text));
+};
+const importLine = (id: string, user: string, text: string): string => {
+  const call = { id: 'c1', type: 'function', function: { name: 'find', arguments: JSON.stringify({ note: text }) } };
+  return JSON.stringify({
+    ...{ id, user, task_type: text, keys: [`mail:${user}`], at: Date.now(), outcomes: { resolved: true } },
+    label: { score: 1, comment: text, correction: `Say ${text}` },
+    messages: [
+      { role: 'system', content: `About the caller: ${text}` },
+      { role: 'user', content: text },
+      { role: 'assistant', content: `${text} `, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'c1', content: JSON.stringify({ found: text }) },
+    ],
+  });
+};
 
 const filesIn = (folder: string): string[] =>
   (readdirSync(folder, { recursive: true }) as string[])

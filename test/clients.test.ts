@@ -4,8 +4,10 @@ import { generateText, stepCountIs, streamText, tool } from 'ai';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { listKeys } from '../src/store/keys.ts';
 import type { Store } from '../src/store/postgres.ts';
 import { readTrajectory, type WholeTrajectory } from '../src/store/trajectories.ts';
+import { readWalls } from '../src/store/walls.ts';
 import { type PawlProcess, startPawl, until } from './pawl.ts';
 import { startUpstream, type TestUpstream } from './upstream.ts';
 
@@ -66,6 +68,9 @@ describe('the openai package', () => {
     });
     expect(turns[0]!.request.messages).toEqual([{ role: 'user', content: 'Hello, Zürich' }]);
     expect(turns[0]!.choices[0]!.message.content).toBe('You said: Hello, Zürich');
+    // Caps per key and the walls between regions and tenants go by the key that a turn came with.
+    const [walls] = await readWalls(store, [trajectory]);
+    expect(walls!.keys).toEqual([(await listKeys(store))[0]!.id]);
   });
 
   it('never shows its key to the upstream, nor the upstream’s key to anybody', async () => {

@@ -139,6 +139,18 @@ describe('while another Pawl has the folder', () => {
     expect(err).not.toMatch(/\n\s+at /);
   });
 
+  test('overview says what the first page of the dashboard shows, in words and as the API answers it', async () => {
+    const { code, out } = await pawl(['overview']);
+    expect(code).toBe(0);
+    expect(out).toMatch(/The loop has not turned yet\n {2}collect +\d+ conversations today/);
+    expect(out).toMatch(/Go or no-go: no-go\n.*\nCHECK .*\nconversations +\d+ +2,000 +fail/);
+    const { stages, go } = JSON.parse((await pawl(['overview', '--json'])).out);
+    expect({ stages, go }).toMatchObject({
+      stages: { most: 50_000, datasets: { rows: null } },
+      go: { verdict: 'no-go' },
+    });
+  });
+
   test('keys create prints a token that the gateway accepts, list hides it, revoke ends it', async () => {
     const made = await pawl([
       'keys',
@@ -217,6 +229,22 @@ test('doctor prints signs and ways out, and its exit code says that something do
   expect(code).toBe(1);
   expect(out).toMatch(/✓ node/);
   expect(out).toMatch(/✗ upstreams .*\n +→ Set PAWL_UPSTREAM/);
+});
+
+test('a command that is not there is told what is; a key or a consent for an agent that is not listed is made, with a warning', async () => {
+  expect(await pawl(['trajectories', 'lis'])).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(
+      /unknown command 'lis'\n\(Did you mean list\?\)\n`pawl trajectories --help` lists what there is\./,
+    ),
+  });
+  const key = await pawl(['keys', 'create', 'typo', '--agent', 'suport-desk']);
+  expect(key).toMatchObject({ code: 0, err: expect.stringContaining('Agent suport-desk is not in the settings (') });
+  const consent = await pawl(['consent', 'give', 'u-1', '--agent', 'suport-desk']);
+  expect(consent).toMatchObject({
+    code: 0,
+    err: expect.stringContaining('Agent suport-desk is not in the settings ('),
+  });
 });
 
 test('every command has help with an example', () => {

@@ -23,6 +23,7 @@ import { writeEntries } from '../src/store/record.ts';
 import { saveReport } from '../src/store/reports.ts';
 import { postgresRunStore } from '../src/store/runs.ts';
 import { saveRewardSpec, saveScores } from '../src/store/scores.ts';
+import type { KeptEpisode } from '../src/train/kept-episodes.ts';
 import { caseName, hostile } from './dashboard-seed.ts';
 
 const hour = 3_600_000;
@@ -78,6 +79,23 @@ async function seedShift(store: Store, spec: string, now: number): Promise<strin
   return keys[1]!;
 }
 
+const keptAt = (step: number): KeptEpisode[] =>
+  [1, 0.8, 0.3, 0].map((reward, place) => ({
+    ...{ task: `train-refund-${step}`, taskType: 'refund', attempt: (place * 3) % 8, reward, success: reward > 0.5 },
+    ...{ outcome: place === 3 ? 'limit' : 'done', reasons: place === 3 ? ['still talking after 8 turns'] : [] },
+    messages: [
+      { role: 'system', text: 'You help customers of a shop.' },
+      { role: 'user', text: place === 1 ? hostile.hebrew : hostile.korean },
+      {
+        ...{ role: 'assistant', text: '', calls: [{ name: 'find_order', input: '{"order":"4711"}' }] },
+        ...{ reasoning: 'The order first.', reward: 1, reasons: [] },
+      },
+      { role: 'tool', text: '{"status":"shipped"}' },
+      { role: 'assistant', text: place === 2 ? hostile.script : 'It is on its way.', reward, reasons: ['last words'] },
+    ],
+    leftOut: place === 3 ? 4 : 0,
+  }));
+
 async function seedRun(store: Store, now: number): Promise<void> {
   const runs = postgresRunStore(store);
   const spent = { seconds: 1840, tokens: 2_400_000, money: 1.28 };
@@ -116,6 +134,7 @@ async function seedRun(store: Store, now: number): Promise<void> {
       },
       spent,
       now - 2 * hour,
+      step % 20 === 19 ? keptAt(step) : [],
     );
   for (const step of [40, 80])
     await runs.saveCheckpoint({

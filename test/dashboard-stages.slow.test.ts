@@ -42,7 +42,7 @@ const read = async <T>(path: string): Promise<T> => {
 const places = () => [
   ...['/score', '/score?agent=shop', '/score?weights=resolved:0.10,tools:0.60,tone:0.20'],
   ...['/curate', '/curate?agent=shop', `/curate/${seeded.datasets[1]}`],
-  ...['/train', '/train?agent=shop', `/train/${stagesRun}`, '/train/desk-turn-1'],
+  ...['/train', '/train?agent=shop', `/train/${stagesRun}`, `/train/${stagesRun}?step=40`, '/train/desk-turn-1'],
   ...['/evaluate', '/evaluate?agent=shop', `/evaluate/${gatedReport}`, `/evaluate/${gatedReport}?cases=worse`],
 ];
 
@@ -113,6 +113,30 @@ test('gates show the answers to look at as text, and cases where the two differ 
   await page.getByRole('link', { name: `Worse now ${worse}` }).click();
   await expect.poll(() => page.locator('.scroller tbody tr').count()).toBe(worse);
   await page.getByText('231', { exact: false }).first().waitFor(); // users with it
+  expect(complaints()).toEqual([]);
+  await page.context().close();
+}, 600_000);
+
+test('episodes of a step stand side by side, the best first, and the address says which step', async () => {
+  const { page, complaints } = await enter(browser, dashboard, { viewport: { width: 1600, height: 1000 } });
+  await open(page, `/train/${stagesRun}`);
+  const columns = page.getByRole('list', { name: 'Episodes, side by side' }).locator('> li');
+  await page.getByText('task train-refund-79').waitFor();
+  expect(await columns.locator('h3').allInnerTexts()).toEqual(['Attempt 1', 'Attempt 4', 'Attempt 7', 'Attempt 2']);
+  const tops = await columns.evaluateAll((nodes) =>
+    nodes.map((node) => (node as unknown as { offsetTop: number }).offsetTop),
+  );
+  expect(new Set(tops).size).toBe(1);
+  expect(await columns.getByText(hostile.script).count()).toBe(1);
+  expect(await page.evaluate(`'harmed' in window`)).toBe(false);
+  await page.getByRole('button', { name: 'Earlier' }).click();
+  await page.waitForURL(/step=60/);
+  await page.getByText('task train-refund-59').waitFor();
+  expect(await page.getByText(`pawl runs episodes ${stagesRun} --step 60`).count()).toBe(1);
+  await page.getByRole('combobox', { name: 'Step' }).selectOption({ index: 0 });
+  await page.getByText('task train-refund-19').waitFor();
+  await open(page, `/train/${stagesRun}?step=41`);
+  await page.getByText('41: none is kept').waitFor({ state: 'attached' });
   expect(complaints()).toEqual([]);
   await page.context().close();
 }, 600_000);

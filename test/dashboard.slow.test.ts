@@ -7,7 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { entry } from '../src/store/fixtures.ts';
 import type { Store } from '../src/store/postgres.ts';
+import { writeEntries } from '../src/store/record.ts';
 import { withStore } from '../src/store/test-store.ts';
 import { enter, look, openBrowser, pagesOf, settled } from './browser.ts';
 import { caseName, hostile, seed } from './dashboard-seed.ts';
@@ -17,10 +19,10 @@ const home = mkdtempSync(join(tmpdir(), 'pawl-dashboard-'));
 let store: Store;
 let dashboard: Dashboard;
 let browser: Browser;
+const config = seededConfig(home);
 
 beforeAll(async () => {
   [store, browser] = await Promise.all([withStore(), openBrowser()]);
-  const config = seededConfig(home);
   await seed(store, config, 10_000);
   dashboard = await openDashboard(store, config, home);
 }, 600_000);
@@ -78,10 +80,25 @@ test('a list of ten thousand scrolls to its end, and holds only what is in view'
   const scroller = page.locator('.scroller');
   const last = page.getByRole('link', { name: caseName(1), exact: true });
   while ((await last.count()) === 0) {
-    await scroller.evaluate('node => { node.scrollTop = node.scrollHeight }');
     await scroller.press('End');
     expect(await page.locator('tbody tr').count()).toBeLessThan(100);
   }
+  await page.context().close();
+}, 600_000);
+
+test('a page outlives a restart of Pawl: it says that it is cut off, comes back by itself, and shows what came meanwhile', async () => {
+  const { page } = await enter(browser, dashboard);
+  await page.goto(`${dashboard.url}/collect`);
+  await settled(page);
+  await page.getByText('Live', { exact: true }).waitFor();
+  const { port } = new URL(dashboard.url);
+  await dashboard.close();
+  await page.getByText('Live', { exact: true }).waitFor({ state: 'detached' });
+  await writeEntries(store, [entry.turn({ trajectory: 'while-away', agent: 'desk', startedAt: Date.now() })]);
+  const { token } = dashboard;
+  dashboard = { ...(await openDashboard(store, config, home, Number(port))), token };
+  await page.getByText('Live', { exact: true }).waitFor();
+  await page.getByRole('link', { name: 'while-away', exact: true }).waitFor();
   await page.context().close();
 }, 600_000);
 
@@ -147,9 +164,40 @@ test('every button does what it says, and says the command that does the same', 
 
   await open('/deploy');
   await press(page, 'Kill switch', { title: /back\?$/, reason: 'Something is odd.' });
-  expect(await read('/api/overview?agent=desk')).toMatchObject({ serving: { killed: true } });
+  expect(await read('/api/serving?agent=desk')).toMatchObject({ killed: { reason: 'Something is odd.' } });
+  await page.getByText('pulled the kill switch').waitFor();
+  expect(await page.getByRole('button', { name: 'Kill switch', exact: true }).count()).toBe(0);
   await press(page, 'Release the kill switch', { title: /begin again/, reason: 'It was nothing.' });
-  expect(await read('/api/overview?agent=desk')).toMatchObject({ serving: { killed: false } });
+  expect(await read('/api/serving?agent=desk')).toMatchObject({ killed: null });
+  await page.getByRole('button', { name: 'Kill switch', exact: true }).waitFor();
+
+  await page.getByRole('button', { name: 'New release' }).click();
+  const dialog = page.getByRole('dialog', { name: /^Register/ });
+  expect(await dialog.getByRole('button', { name: 'New release' }).isDisabled()).toBe(true);
+  await dialog.getByLabel('Name', { exact: true }).fill('v4');
+  await dialog.getByLabel('Upstream of the settings').fill('vllm');
+  await dialog.getByLabel('Model’s name there').fill('desk-4');
+  expect(await dialog.locator('.command code').innerText()).toBe(
+    'pawl releases create v4 --agent desk --upstream vllm --model desk-4',
+  );
+  await dialog.getByRole('button', { name: 'New release' }).click();
+  await page.waitForURL(/\/deploy\/releases\/v4/);
+  expect(await read('/api/releases/v4?agent=desk')).toMatchObject({
+    release: { model: 'desk-4', upstream: 'vllm', serving: false },
+  });
+  await settled(page);
+  await page.getByRole('button', { name: 'Pin', exact: true }).click();
+  await page.getByLabel('Id', { exact: true }).fill('ann');
+  await page.getByRole('dialog').getByRole('button', { name: 'Pin', exact: true }).click();
+  await page.waitForURL(/\/deploy\?|\/deploy$/);
+  const pins = async () => (await read<{ pins: object[] }>('/api/serving?agent=desk')).pins;
+  expect(await pins()).toMatchObject([{ kind: 'user', value: expect.stringMatching(/^u_/), release: 'v4' }]);
+  await settled(page);
+  expect(await press(page, 'Let go', { title: /this user go/ })).toMatch(
+    /^pawl releases unpin --agent desk --user u_.+ --hashed$/,
+  );
+  expect(await pins()).toEqual([]);
+  await page.getByText('Nobody is pinned.').waitFor();
 
   await open('/audit');
   await page.getByRole('button', { name: 'Check every seal' }).click();

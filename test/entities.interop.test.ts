@@ -6,7 +6,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -26,6 +25,7 @@ import { entry, noon } from '../src/store/fixtures.ts';
 import { writeEntries } from '../src/store/record.ts';
 import { withStore } from '../src/store/test-store.ts';
 import { leftOut, pythonMissing, torchVenv, venv, withTorch } from './python.ts';
+import { freePort } from './server-process.ts';
 
 // The first run installs several GB.
 vi.setConfig({ testTimeout: 3_600_000, hookTimeout: 3_600_000 });
@@ -159,11 +159,3 @@ describe.skipIf(pythonMissing !== null)(`a model as ONNX finds names${leftOut}`,
     await expect(openOnnxFinder({ folder: root, minScore: 0 })).rejects.toThrow(/config\.json cannot be read/);
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((go) => server.listen(0, '127.0.0.1', go));
-  const { port } = server.address() as { port: number };
-  await new Promise((go) => server.close(go));
-  return port;
-}

@@ -28,6 +28,20 @@ let store: Store;
 type Asked = { model: string; seed?: number; tools?: unknown[]; messages: { role: string; content: string }[] };
 const asked: Asked[] = [];
 let busy = 0;
+type Embedded = { model: string; input: string[]; origin: unknown };
+const embedded: Embedded[] = [];
+
+/** A direction for each sum, and one for all that is said by habit. `wide` is busy at first, `away` always is. */
+function embed({ model, input }: Embedded): { status: number; json: unknown } {
+  if (model === 'away' || embedded.length === 1)
+    return { status: 503, json: { error: { message: 'Loading.', type: 'server_error' } } };
+  const directionOf = (text: string) => (text.startsWith('Always') ? 0 : 1 + (Number(/\d+/.exec(text)?.[0]) % 63));
+  const data = input.map((text, index) => ({
+    ...{ object: 'embedding', index },
+    embedding: Array.from({ length: 64 }, (_, i) => (i === directionOf(text) ? 1 : 0)),
+  }));
+  return { status: 200, json: { object: 'list', model, data, usage: { prompt_tokens: 3, total_tokens: 3 } } };
+}
 
 /** Adds, or says how it would with the tool. `fussy` takes no seed; `hang` never answers. */
 function answer(body: Asked): { status: number; json: unknown; headers?: Record<string, string> } | null {
@@ -44,7 +58,10 @@ function answer(body: Asked): { status: number; json: unknown; headers?: Record<
   };
   const message = body.tools
     ? { role: 'assistant', content: null, tool_calls: [call] }
-    : { role: 'assistant', content: `The sum is ${knows ? a + b : 'large'}.` };
+    : {
+        role: 'assistant',
+        content: `${body.model === 'chorus' ? 'Always' : 'The sum is'} ${knows ? a + b : 'large'}.`,
+      };
   return {
     status: 200,
     json: { id: 'x', object: 'chat.completion', choices: [{ index: 0, message, finish_reason: 'stop' }] },
@@ -76,7 +93,9 @@ beforeAll(async () => {
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const body = JSON.parse(Buffer.concat(chunks).toString() || '{}') as Asked;
     if (request.url === '/v1/chat/completions') asked.push(body);
-    const reply = answer(body);
+    const embedding = { ...(body as unknown as Embedded), origin: request.headers['x-pawl-origin'] };
+    if (request.url === '/v1/embeddings') embedded.push(embedding);
+    const reply: ReturnType<typeof answer> = request.url === '/v1/embeddings' ? embed(embedding) : answer(body);
     if (reply === null) return;
     response.writeHead(reply.status, { 'content-type': 'application/json', ...reply.headers });
     response.end(JSON.stringify(reply.json));
@@ -89,16 +108,26 @@ beforeAll(async () => {
     gateway: { attempts: 1 },
     agents: [{ name: 'adder', evaluate: { golden: './golden.jsonl', concurrency: 4 } }],
   };
-  writeFileSync(
-    configFile,
-    `import { outcome, toolUse, weighted } from 'pawl';
+  const texts = cases
+    .slice(0, 24)
+    .map(({ id, messages }, i) => ({ id, type: 'text', messages, expect: { contains: String(i * 4) } }));
+  writeFileSync(join(folder, 'texts.jsonl'), texts.map((one) => JSON.stringify(one)).join('\n'));
+  const write = (file: string, evaluate: object) =>
+    writeFileSync(
+      file,
+      `import { outcome, toolUse, weighted } from 'pawl';
 const settings = ${JSON.stringify(settings)};
 settings.agents[0].reward = weighted({ resolved: [0.5, outcome('resolved')], tools: [0.3, toolUse()] });
+Object.assign(settings.agents[0].evaluate, ${JSON.stringify(evaluate)});
 export default settings;\n`,
-  );
+    );
+  write(configFile, {});
+  for (const model of ['wide', 'away'])
+    write(join(folder, `${model}.config.mjs`), { embeddings: { upstream: 'server', model, attempts: 2 } });
+  write(join(folder, 'nowhere.config.mjs'), { embeddings: { upstream: 'nowhere', model: 'wide' } });
   pawl = await startPawl({}, undefined, undefined, ['--config', configFile]);
   store = await pawl.store();
-  for (const model of ['poor', 'good', 'fussy', 'hang'])
+  for (const model of ['poor', 'good', 'fussy', 'hang', 'chorus'])
     await createRelease(store, { agent: 'adder', name: model, upstream: 'server', model }, 'ann', Date.now());
   const poor = await createRelease(
     store,
@@ -116,11 +145,18 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function begin(...args: string[]): {
+function begin(...args: string[]) {
+  return beginWith(configFile, ...args);
+}
+
+function beginWith(
+  file: string,
+  ...args: string[]
+): {
   process: ChildProcess;
   ended: Promise<{ code: number | null; out: string; err: string }>;
 } {
-  const child = spawn(process.execPath, ['bin/pawl.js', 'evaluate', '--config', configFile, ...args], {
+  const child = spawn(process.execPath, ['bin/pawl.js', 'evaluate', '--config', file, ...args], {
     env: { ...process.env, DATABASE_URL: '', PAWL_HOME: pawl.home, PAWL_PORT: '0' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -233,13 +269,50 @@ describe('pawl evaluate, beside a Pawl that serves', () => {
   it.each([
     [['--candidate', 'v9'], 'Agent adder has no release v9'],
     [['--candidate', 'poor'], 'would be compared with itself'],
-    [['--candidate', 'good', '--suite', '/nowhere.jsonl'], 'The suite /nowhere.jsonl cannot be read'],
+    [['--candidate', 'good', '--suite', '/nowhere.jsonl'], 'There is no suite /nowhere.jsonl: no such file'],
     [['--candidate', 'good', '--agent', 'other'], 'There is no agent other'],
   ])('refuses %j with the way out', async (args, why) => {
     const { code, out, err } = await evaluate(...args);
     expect(code).toBe(1);
     expect(out).toBe('');
     expect(err).toContain(why);
+  });
+});
+
+describe('pawl evaluate, where an embedding model says how alike answers are', () => {
+  const suite = ['--suite', join(folder, 'texts.jsonl'), '--baseline', 'good'];
+  const with_ = (model: string, ...args: string[]) =>
+    beginWith(join(folder, `${model}.config.mjs`), ...suite, ...args).ended;
+  const diversityOf = ({ gates }: Report) => gates!.find(({ name }) => name === 'diversity')!;
+
+  it('fails a candidate whose right answers all mean the same, after a server that was busy at first', async () => {
+    const words = reportOf((await evaluate('--candidate', 'chorus', ...suite, '--json')).out);
+    expect(words).toMatchObject({ verdict: 'inconclusive', overall: { baseline: 1, candidate: 1 } });
+    expect(diversityOf(words)).toMatchObject({ verdict: 'pass', reason: expect.stringContaining('(1 − mean cosine)') });
+    expect(embedded).toEqual([]); // nobody is asked unless the settings say so
+    const report = reportOf((await with_('wide', '--candidate', 'chorus', '--json')).out);
+    expect(diversityOf(report)).toMatchObject({
+      ...{ verdict: 'fail', baseline: 1, candidate: 0, limit: 0.3 },
+      reason: expect.stringContaining('1 − mean cosine by wide'),
+    });
+    expect(report.verdict).toBe('fail');
+    expect(embedded.map(({ input }) => input.length)).toEqual([16, 16, 8, 16, 8]); // the first one again
+    expect(embedded.every(({ origin }) => origin === 'judge')).toBe(true);
+  });
+
+  it('measures nothing where the server is away, and neither passes nor fails by counting words instead', async () => {
+    const report = reportOf((await with_('away', '--candidate', 'chorus', '--json')).out);
+    expect(diversityOf(report)).toMatchObject({
+      ...{ verdict: 'unmeasured', baseline: null, candidate: null },
+      reason: expect.stringMatching(/^There are no embeddings: upstream server answered 503: .*\(2 attempts\)\.$/),
+    });
+    expect(report.verdict).toBe('inconclusive');
+  });
+
+  it('says so where the settings name no upstream', async () => {
+    const { code, err } = await with_('nowhere', '--candidate', 'chorus');
+    expect(code).toBe(1);
+    expect(err).toContain('agents.0.evaluate.embeddings.upstream: names no upstream: nowhere; there are server');
   });
 });
 

@@ -76,6 +76,11 @@ it('scores what was recorded, says what that took, and a second run asks nobody'
   expect(await run('score', 'run', '--since', '1h')).toContain(
     'The judge was not asked; 0 verdicts were known already.',
   );
+  // Votes of a judge and of a rubric, half each: 0.75 and 1.
+  expect(await json('reward', 'what-if', 'judge:0', '--since', '1h')).toMatchObject({
+    ...{ agent: 'desk', sample: 1, current: { mean: 0.875 }, proposed: { mean: 1 }, kept: { current: 1, proposed: 1 } },
+  });
+  expect(await run('reward', 'what-if', 'judge:3,tone:1', '--since', '1h')).toMatch(/mean +0\.875 +0\.813/);
   await store.pool.query('delete from pawl.scores');
   expect(await api('/api/score/runs', {})).toMatchObject({ scored: 1, judge: { calls: 0, known: 2 } });
 });

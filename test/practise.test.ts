@@ -57,6 +57,15 @@ test('a run practises with the agent and none of its calls becomes traffic', asy
   const { code, out } = await pawl('train', '--agent', 'capitals', '--id', 'own', ...how);
   expect(code).toBe(0);
   expect(JSON.parse(out)).toMatchObject({ id: 'own', recipe: 'grpo', status: 'finished', step: 1 });
+  const episodes = await pawl('runs', 'episodes', 'own', '--json');
+  const { step, episodes: kept } = JSON.parse(episodes.out);
+  expect({ step, kept }).toMatchObject({ step: 0, kept: [{ messages: expect.any(Array) }, {}] });
+  expect(kept[0].task).toBe(kept[1].task);
+  expect((await pawl('runs', 'episodes', 'own')).out).toMatch(/^Step 1: .+\n\nAttempt [12]: reward /);
+  expect((await pawl('runs', 'episodes', 'own', '--steps')).out).toMatch(/STEP +TASK.+\n +1 /);
+  expect(await pawl('runs', 'episodes', 'own', '--step', '2')).toMatchObject({
+    ...{ code: 1, err: expect.stringContaining('No episode of step 2 of run own is kept') },
+  });
   const listed = await pawl('trajectories', 'list', '--json');
   expect(listed).toMatchObject({ code: 0, out: '' });
 });

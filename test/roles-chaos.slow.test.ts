@@ -22,8 +22,8 @@ import { type ChaosGateway, startGateway } from './chaos/gateway.ts';
 import { type Ledger, newLedger, now } from './chaos/ledger.ts';
 import { type Load, startLoad } from './chaos/load.ts';
 import { failures } from './chaos/print.ts';
-import { freePort } from './chaos/stage.ts';
 import { type PawlProcess, startPawl, until } from './pawl.ts';
+import { freePort } from './server-process.ts';
 import { startUpstream } from './upstream.ts';
 
 const kills = 50;

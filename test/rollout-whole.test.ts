@@ -94,6 +94,7 @@ it('a good candidate goes through shadow and all steps; nobody sees two models i
     () => countComparisons(store, 'r1'),
     (n) => n >= 10,
   );
+  await turnedOff();
   const sent = upstream.bodies.filter(({ model }) => model === 'reasoner');
   expect(sent[0]).toMatchObject({ messages: [{ role: 'system', content: 'Be kind.' }, { role: 'user' }] });
   const { rows } = await store.pool.query<{ trajectory: string }>(
@@ -120,6 +121,10 @@ it('a good candidate goes through shadow and all steps; nobody sees two models i
   await heard(0, late, 'v2');
   // Everybody has it now, but not in the middle of what they began.
   for (const user of users) expect((await ask(0, user, `second-${user}`)).release).toBe(begunWith.get(user));
+  // Nor at the gateway that did not see it begin: what the agent has said stands in the request.
+  const messages = ['user', 'assistant', 'user'].map((role) => ({ role, content: 'Well.' }));
+  for (const user of users)
+    expect((await ask(1, user, `second-${user}`, { messages })).release).toBe(begunWith.get(user));
   await until(
     async () => {
       await ask(1, late, `more-${++probes}`);
@@ -131,6 +136,26 @@ it('a good candidate goes through shadow and all steps; nobody sees two models i
   expect(events).toEqual(['rollout-started', 'rollout-advanced', 'rollout-advanced', 'rollout-promoted']);
   expect((await verifyAudit(store)).problem).toBeNull();
 }, 600_000);
+
+/** `pawl flags off shadow`: nobody's words go to the candidate, until it is turned on again. Every user is drawn for this shadow. */
+async function turnedOff(): Promise<void> {
+  const asked = async (name: string) =>
+    Promise.all(
+      [0, 1].map((n) => ask(n, 'ann', `turned-${++probes}`, { messages: [{ role: 'user', content: name }] })),
+    );
+  const heardBy = (name: string) =>
+    upstream.bodies.filter(({ model, messages }) => model === 'reasoner' && messages?.at(-1)?.content === name).length;
+  expect(await command('flags', 'off', 'shadow', '--reason', 'Too dear.')).toBe('shadow of desk is now off.\n');
+  await asked('While it is off.');
+  expect(await command('flags', 'on', 'shadow')).toBe('shadow of desk is now on.\n');
+  await asked('And on again.');
+  await until(
+    () => heardBy('And on again.'),
+    (n) => n === 2,
+  );
+  expect(heardBy('While it is off.')).toBe(0);
+  expect(await command('flags', 'list')).toMatch(/shadow +on /);
+}
 
 it('the way back after a promotion, the kill switch and its end reach both gateways within 2 s', async () => {
   const within = async (name: string, user = 'ann') => {

@@ -153,6 +153,14 @@ describe('a rollout through the gateway', () => {
     );
     expect(await command('releases', 'card', 'v2')).toMatch(/^# v2\n[\s\S]*rollout-aborted by eve/);
     expect(await command('audit', 'list', '--type', 'rollout-aborted')).toMatch(/eve +rollout-aborted +r1/);
+    const byEve = ['audit', 'list', '--who', 'eve', '--json', '--since'];
+    const events = (await command(...byEve, '1h'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { actor: string });
+    expect(events.length).toBeGreaterThan(0);
+    expect(events.every(({ actor }) => actor === 'eve')).toBe(true);
+    expect(await command(...byEve.slice(0, 4), '--until', '1h')).toBe('Nothing matches.\n');
     const verified = /^(\d+) rows, unbroken\. Head: ([0-9a-f]{64})\n$/.exec(await command('audit', 'verify'));
     expect(Number(verified?.[1])).toBe(1 + 5 + 1 + 2 * 4); // the first key made, releases made, one served, rollouts begun and ended
     await expect(command('audit', 'verify', '--head', 'f'.repeat(64))).rejects.toThrow('may have been cut off');

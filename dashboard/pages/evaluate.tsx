@@ -34,7 +34,7 @@ function columnsFor(reports: readonly Listed[]): readonly Column<Listed>[] {
     { name: 'Verdict', grow: 1.3, cell: ({ verdict }) => <Tag tone={toneOf(verdict)}>{verdict}</Tag> },
     { name: 'Against', grow: 1.6, isWide: true, cell: ({ baseline }) => <span dir="auto">{baseline}</span> },
     {
-      ...{ name: 'Solved before', isNumber: true, isWide: true },
+      ...{ name: 'Solved before', isNumber: true, isWide: true, grow: 1.3 },
       cell: ({ overall }) => (overall === null ? '–' : percent(overall.baseline)),
     },
     { name: 'Solved', isNumber: true, cell: ({ overall }) => (overall === null ? '–' : percent(overall.candidate)) },

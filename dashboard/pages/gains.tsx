@@ -62,7 +62,7 @@ export function Gains({ gains }: { readonly gains: readonly Gain[] }) {
                 {points(gain.interval[0] ?? 0)} to {points(gain.interval[1] ?? 0)} points
               </span>
               <Tag tone={gain.promoted ? 'good' : 'plain'}>{gain.promoted ? 'promoted' : gain.verdict}</Tag>
-              <span className="note">{money(gain.money)}</span>
+              {gain.money > 0 && <span className="note">{money(gain.money)}</span>}
               <span className="note">{gain.endedAt === null ? 'under way' : <Time at={gain.endedAt} />}</span>
             </li>
           ))}

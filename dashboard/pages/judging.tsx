@@ -2,6 +2,7 @@
 import { useAnswer } from '../answer.ts';
 import { ask } from '../client.ts';
 import { Command } from '../parts/command.tsx';
+import { Counted } from '../parts/counted.tsx';
 import { Figure, Figures } from '../parts/figure.tsx';
 import { Panel } from '../parts/layout.tsx';
 import { Asked, Empty } from '../parts/states.tsx';
@@ -28,7 +29,7 @@ export function Judging({ agent }: { readonly agent: string }) {
   return (
     <Panel title="What judging costs" note={`${days} days, UTC`}>
       <Asked of={judging} rows={6}>
-        {({ agents, verdicts, failed, budget, moneyToday, spending }) => {
+        {({ agents, verdicts, failed, budget, moneyToday, spending, countedAt }) => {
           const judge = agents.find((one) => one.agent === agent)?.judge ?? null;
           const mine = spending.filter((one) => one.agent === agent);
           const calls = mine.reduce((sum, one) => sum + one.calls, 0);
@@ -60,6 +61,7 @@ export function Judging({ agent }: { readonly agent: string }) {
                 idOf={({ day, model, upstream }) => `${day} ${upstream} ${model}`}
                 empty={<Empty title="No judge was asked." />}
               />
+              <Counted at={countedAt} />
             </>
           );
         }}

@@ -8,6 +8,7 @@ import { Bar } from '../parts/bar.tsx';
 import { Command } from '../parts/command.tsx';
 import { Figure, Figures, Tag, type Tone } from '../parts/figure.tsx';
 import { Page, Panel } from '../parts/layout.tsx';
+import { Sentence } from '../parts/sentence.tsx';
 import { Asked, Empty } from '../parts/states.tsx';
 import { type Column, Plain } from '../parts/table.tsx';
 import { Time } from '../parts/time.tsx';
@@ -59,6 +60,7 @@ export default function OverviewPage() {
               <Worth {...value} />
             </div>
             <Go {...value} />
+            <Command line={pawl('overview', ['--agent', agent])} />
           </>
         )}
       </Asked>
@@ -183,7 +185,7 @@ function Loop({ agent, loop, stages }: Pick<Overview, 'agent' | 'loop' | 'stages
         <span>↺ what users get becomes what is learned from</span>
       </p>
       <p>
-        <strong>Next:</strong> {loop.next.reason}
+        <strong>Next:</strong> <Sentence text={loop.next.reason} />
       </p>
       <Command line={pawl('loop', 'status', ['--agent', agent])} />
     </Panel>
@@ -224,7 +226,7 @@ function Worth({ money: worth, gains }: Pick<Overview, 'money' | 'gains'>) {
   return (
     <Panel title="Cost and return">
       <Figures>
-        <Figure label="Cost so far" value={money(worth.cost)} />
+        <Figure label="Cost so far" value={worth.cost === 0 ? '–' : money(worth.cost)} />
         <Figure label="Brings per week" value={worth.savedPerWeek === null ? '–' : money(worth.savedPerWeek)} />
         <Figure
           label="Return in 12 weeks"
@@ -258,7 +260,7 @@ function Worth({ money: worth, gains }: Pick<Overview, 'money' | 'gains'>) {
       </Figures>
       {worth.unmeasured.map((sentence) => (
         <p key={sentence} className="note">
-          {sentence}
+          <Sentence text={sentence} />
         </p>
       ))}
     </Panel>
@@ -284,12 +286,12 @@ const goColumns: readonly Column<Check>[] = [
     isNumber: true,
     cell: ({ threshold }) => (Number.isInteger(threshold) ? count(threshold) : fixed(threshold, 2)),
   },
-  { name: 'End', cell: ({ end }) => <Tag tone={ends[end]}>{end}</Tag> },
+  { name: 'End', grow: 1.3, cell: ({ end }) => <Tag tone={ends[end]}>{end}</Tag> },
   {
     name: 'What would bring it',
     grow: 6,
     isWide: true,
-    cell: ({ wayOut }) => <span className="wraps">{wayOut ?? ''}</span>,
+    cell: ({ wayOut }) => <span className="wraps">{wayOut !== null && <Sentence text={wayOut} />}</span>,
   },
 ];
 

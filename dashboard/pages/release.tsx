@@ -1,9 +1,11 @@
 /** One release: what it is, its card, and what can be done with it. */
+import { useState } from 'react';
 import { useAgent } from '../agent.tsx';
 import { useAnswer } from '../answer.ts';
 import { ask } from '../client.ts';
 import { Act } from '../parts/act.tsx';
 import { Command } from '../parts/command.tsx';
+import { Choice, Entry } from '../parts/field.tsx';
 import { Tag } from '../parts/figure.tsx';
 import { Foreign } from '../parts/foreign.tsx';
 import { Facts, Page, Panel } from '../parts/layout.tsx';
@@ -111,6 +113,38 @@ function Acts({ agent, name, isServing, again }: ActsProps) {
       >
         No step is held and nothing is measured first. It is also the way back after a promotion.
       </Act>
+      <Pin agent={agent} name={name} />
     </>
+  );
+}
+
+function Pin({ agent, name }: { readonly agent: string; readonly name: string }) {
+  const [kind, setKind] = useState('user');
+  const [value, setValue] = useState('');
+  return (
+    <Act
+      name="Pin"
+      needs="operator"
+      title={`Give ${name} to somebody whatever is rolled out?`}
+      isIncomplete={value.trim() === ''}
+      command={() => pawl('releases', 'pin', name, ['--agent', agent], [`--${kind}`, value.trim()])}
+      does={async () => {
+        const who = kind === 'key' ? { key: value.trim() } : { user: value.trim() };
+        await ask('post', '/api/releases/:name/pin', { param: { name }, json: { agent, ...who } });
+        goTo(withAgent('/deploy'));
+      }}
+    >
+      <p>The kill switch counts more than a pin. No rollout counts who is pinned.</p>
+      <Choice
+        label="Who"
+        value={kind}
+        set={setKind}
+        options={[
+          ['user', 'a user, by the id that the agent sends'],
+          ['key', 'a client key, by its id'],
+        ]}
+      />
+      <Entry label="Id" value={value} set={setValue} />
+    </Act>
   );
 }

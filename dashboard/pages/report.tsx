@@ -123,16 +123,22 @@ function Short({ report }: { readonly report: Found }) {
 type Slice = Comparison & { readonly type: string };
 
 const sliceColumns = (most: number): readonly Column<Slice>[] => [
-  { name: 'Kind of task', grow: 1.6, cell: ({ type }) => <span dir="auto">{type}</span> },
-  { name: 'Cases', isNumber: true, isWide: true, cell: ({ n }) => count(n) },
-  { name: 'Before', isNumber: true, cell: ({ baseline }) => percent(baseline) },
-  { name: 'After', isNumber: true, cell: ({ candidate }) => percent(candidate) },
-  { name: 'Points', isNumber: true, isWide: true, cell: ({ difference }) => points(difference) },
+  { name: 'Kind of task', grow: 1.8, cell: ({ type }) => <span dir="auto">{type}</span> },
+  { name: 'Cases', isNumber: true, grow: 1.1, isWide: true, cell: ({ n }) => count(n) },
+  { name: 'Before', isNumber: true, grow: 1.3, cell: ({ baseline }) => percent(baseline) },
+  { name: 'After', isNumber: true, grow: 1.4, cell: ({ candidate }) => percent(candidate) },
+  { name: 'Points', isNumber: true, grow: 1.3, isWide: true, cell: ({ difference }) => points(difference) },
   {
-    ...{ name: '95% interval', grow: 2 },
+    ...{ name: '95%', grow: 1.3 },
     cell: (one) => <Interval value={one.difference} interval={one.interval} most={most} label={said(one)} />,
   },
-  { name: 'p', isNumber: true, isWide: true, cell: ({ p, holm = p }) => (holm < 0.001 ? '< 0.001' : fixed(holm)) },
+  {
+    name: 'p',
+    isNumber: true,
+    grow: 1.2,
+    isWide: true,
+    cell: ({ p, holm = p }) => (holm < 0.001 ? '< 0.001' : fixed(holm)),
+  },
 ];
 
 function Slices({ report: { types } }: { readonly report: Found }) {

@@ -8,12 +8,14 @@ import { Command } from '../parts/command.tsx';
 import { Figure, Figures, Tag } from '../parts/figure.tsx';
 import { ForeignData } from '../parts/foreign.tsx';
 import { Page, Panel } from '../parts/layout.tsx';
+import { Reference } from '../parts/reference.tsx';
 import { Asked, Empty } from '../parts/states.tsx';
 import { type Column, Plain } from '../parts/table.tsx';
 import { Time } from '../parts/time.tsx';
 import { Link, pathTo } from '../router.tsx';
 import { statusTone } from '../verdict.ts';
 import { count, duration, fixed, money, pawl, percent, short } from '../words.ts';
+import { Episodes } from './episodes.tsx';
 
 const read = (id: string, signal: AbortSignal) =>
   ask('get', '/api/runs/:id', { param: { id }, query: { last: 1 } }, signal);
@@ -54,6 +56,7 @@ export function Run({ id }: { readonly id: string }) {
           )
         }
       </Asked>
+      <Episodes id={id} />
       {detail.value && <More {...detail.value} />}
       <Command line={pawl('runs', 'show', id)} />
     </Page>
@@ -154,7 +157,7 @@ function Short({ run }: Detail) {
           label="Learns from"
           value={dataset === null ? '–' : <Link to={pathTo('curate', dataset)}>{dataset}</Link>}
         />
-        <Figure label="Starts from" value={<span className="mono">{run.base}</span>} note={`seed ${run.seed}`} />
+        <Figure label="Starts from" value={<Reference of={run.base} />} note={`seed ${run.seed}`} />
       </Figures>
     </Panel>
   );
@@ -278,7 +281,7 @@ function Spent({ curves: { values } }: { readonly curves: Curves }) {
 
 type Checkpoint = Detail['checkpoints'][number];
 const checkpointColumns: readonly Column<Checkpoint>[] = [
-  { name: 'After step', isNumber: true, cell: ({ step }) => count(step) },
+  { name: 'After step', isNumber: true, grow: 1.5, cell: ({ step }) => count(step) },
   { name: 'Kind', cell: ({ kind }) => <Tag>{kind}</Tag> },
   {
     ...{ name: 'Held out', isNumber: true },
@@ -319,7 +322,10 @@ function More({ run, checkpoints, model, metrics }: Detail) {
         />
       </Panel>
       <Panel title="Settings">
-        <ForeignData value={run.settings} />
+        <details>
+          <summary>{Object.keys(run.settings).length} settings, as they were when it began</summary>
+          <ForeignData value={run.settings} />
+        </details>
       </Panel>
     </div>
   );

@@ -6,6 +6,7 @@ import { ask } from '../client.ts';
 import { Act } from '../parts/act.tsx';
 import { Histogram, Sparkline } from '../parts/bar.tsx';
 import { Command } from '../parts/command.tsx';
+import { Counted } from '../parts/counted.tsx';
 import { Entry } from '../parts/field.tsx';
 import { Figure, Figures, Tag, type Tone } from '../parts/figure.tsx';
 import { Page, Panel } from '../parts/layout.tsx';
@@ -42,10 +43,8 @@ export default function Score() {
       <Asked of={spread} rows={8}>
         {(value) => value.sample > 0 && <WhatIf key={`${agent} ${value.spec}`} agent={agent} parts={value.parts} />}
       </Asked>
-      <div className="columns">
-        <Why agent={agent} />
-        <Judging agent={agent} />
-      </div>
+      <Why agent={agent} />
+      <Judging agent={agent} />
       <Versions agent={agent} />
     </Page>
   );
@@ -183,6 +182,7 @@ function Parts({ spread, trust, agent }: PartsProps) {
           )
         }
       </Asked>
+      {told !== null && <Counted at={told.countedAt} />}
       <Command line={pawl('reward', 'status', ['--agent', agent])} />
     </Panel>
   );
@@ -235,7 +235,7 @@ function Why({ agent }: { readonly agent: string }) {
   const id = asked ?? rows[0]?.id ?? null;
   const scores = useAnswer(id === null ? null : `why ${agent} ${id}`, (signal) => readScores(id ?? '', agent, signal));
   return (
-    <div className="stack">
+    <div className="columns">
       <Panel title="Newest with a score">
         <Asked of={newest} rows={6}>
           {({ trajectories }) => (
@@ -248,7 +248,7 @@ function Why({ agent }: { readonly agent: string }) {
                   cell: (row) => (
                     <button
                       type="button"
-                      className="quiet"
+                      className="quiet cut"
                       aria-pressed={row.id === id}
                       onClick={() => setQuery({ why: row.id })}
                     >

@@ -77,7 +77,7 @@ function Health() {
                   <Figure
                     label="Database"
                     value={detail.database.reachable ? 'reachable' : 'away'}
-                    note={`${detail.database.kind}, PostgreSQL ${Math.floor(detail.database.serverVersion / 10_000)}`}
+                    note={`${detail.database.kind}, PostgreSQL ${detail.database.serverVersion}`}
                     tone={detail.database.reachable ? 'plain' : 'bad'}
                   />
                   <Figure

@@ -7,9 +7,12 @@ import type { PageProps } from '../pages.ts';
 import { Act } from '../parts/act.tsx';
 import { Bar } from '../parts/bar.tsx';
 import { Command } from '../parts/command.tsx';
+import { Counted } from '../parts/counted.tsx';
 import { Choice, Entry } from '../parts/field.tsx';
 import { Figure, Figures, Tag } from '../parts/figure.tsx';
 import { Page, Panel } from '../parts/layout.tsx';
+import { Reference } from '../parts/reference.tsx';
+import { Sentence } from '../parts/sentence.tsx';
 import { Asked, Empty } from '../parts/states.tsx';
 import { type Column, Plain } from '../parts/table.tsx';
 import { Time } from '../parts/time.tsx';
@@ -26,19 +29,19 @@ export default function Train({ rest }: PageProps) {
 }
 
 const columns: readonly Column<Listed>[] = [
-  { name: 'Run', grow: 2.2, cell: ({ id }) => <span dir="auto">{id}</span> },
+  { name: 'Run', grow: 2, cell: ({ id }) => <span dir="auto">{id}</span> },
   { name: 'Status', grow: 1.2, cell: ({ status }) => <Tag tone={statusTone(status)}>{status}</Tag> },
   { name: 'Recipe', isWide: true, cell: ({ recipe }) => recipe },
   {
-    ...{ name: 'Learns from', grow: 1.5, isWide: true },
+    ...{ name: 'Learns from', grow: 1.8, isWide: true },
     cell: ({ settings }) => <span dir="auto">{typeof settings.dataset === 'string' ? settings.dataset : '–'}</span>,
   },
   {
-    ...{ name: 'Progress', grow: 1.6, isWide: true },
+    ...{ name: 'Progress', grow: 1.2, isWide: true },
     cell: ({ step, steps }) => <Bar share={steps === 0 ? 0 : step / steps} label={`${step} of ${steps} steps`} />,
   },
   { name: 'Steps', isNumber: true, cell: ({ step, steps }) => `${count(step)} / ${count(steps)}` },
-  { name: 'Time', isNumber: true, isWide: true, cell: ({ spent }) => duration(spent.seconds * 1000) },
+  { name: 'Time', isNumber: true, grow: 1.4, isWide: true, cell: ({ spent }) => duration(spent.seconds * 1000) },
   { name: 'Tokens', isNumber: true, isWide: true, cell: ({ spent }) => short(spent.tokens) },
   { name: 'Cost', isNumber: true, cell: ({ spent }) => (spent.money === 0 ? '–' : money(spent.money)) },
   { name: 'Began', grow: 1.3, isWide: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
@@ -86,7 +89,7 @@ function Advice({ agent }: { readonly agent: string }) {
   return (
     <Panel title="What there is to learn from">
       <Asked of={advice} rows={4}>
-        {({ stored, dataset, environment, base, recipe, reasons, next }) => (
+        {({ stored, dataset, environment, base, recipe, reasons, next, countedAt }) => (
           <>
             <Figures>
               <Figure label="Conversations" value={count(stored.trajectories)} />
@@ -108,13 +111,16 @@ function Advice({ agent }: { readonly agent: string }) {
                 value={recipe ?? '–'}
                 note={environment ? 'with an environment' : 'no environment'}
               />
-              <Figure label="Starts from" value={<span className="mono">{base ?? '–'}</span>} />
+              <Figure label="Starts from" value={<Reference of={base} />} />
             </Figures>
             <ul className="sentences">
               {reasons.map((reason) => (
-                <li key={reason}>{reason}</li>
+                <li key={reason}>
+                  <Sentence text={reason} />
+                </li>
               ))}
             </ul>
+            <Counted at={countedAt} />
             <Command line={next} />
           </>
         )}

@@ -142,7 +142,7 @@ function OneTurn({ turn, number, before, worth, siblings }: OneTurnProps) {
   );
 }
 
-function Message({
+export function Message({
   said,
   note,
   isAnswer = false,

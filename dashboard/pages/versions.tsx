@@ -2,6 +2,7 @@
 import { useAnswer } from '../answer.ts';
 import { ask } from '../client.ts';
 import { Command } from '../parts/command.tsx';
+import { Counted } from '../parts/counted.tsx';
 import { Choice } from '../parts/field.tsx';
 import { Figure, Figures } from '../parts/figure.tsx';
 import { Panel } from '../parts/layout.tsx';
@@ -62,7 +63,11 @@ export function Versions({ agent }: { readonly agent: string }) {
                 {(found) => (
                   <>
                     <Figures>
-                      <Figure label="Conversations" value={count(found.conversations)} note="scored under both" />
+                      <Figure
+                        label="Conversations"
+                        value={count(found.conversations)}
+                        note="newest scored under both"
+                      />
                       <Figure
                         label="Mean score"
                         value={`${found.meanA === null ? '–' : fixed(found.meanA)} → ${found.meanB === null ? '–' : fixed(found.meanB)}`}
@@ -94,6 +99,7 @@ export function Versions({ agent }: { readonly agent: string }) {
           )
         }
       </Asked>
+      {versions.value !== null && <Counted at={versions.value.countedAt} />}
       <Command
         line={
           both ? pawl('reward', 'compare', a, b, ['--agent', agent]) : pawl('reward', 'versions', ['--agent', agent])

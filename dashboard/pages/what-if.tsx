@@ -114,6 +114,7 @@ export function WhatIf({ agent, parts }: { readonly agent: string; readonly part
           )}
         </Asked>
       </div>
+      <Command line={pawl('reward', 'what-if', settled, ['--agent', agent])} />
       <p className="note">
         To set them, write them into the agent’s file; the same file as a second one compares both on history:
       </p>

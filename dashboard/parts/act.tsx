@@ -17,6 +17,8 @@ type ActProps = {
   readonly isMain?: boolean;
   /** Why it cannot be done now. */
   readonly disabled?: string | null;
+  /** Something that the dialog asks for is still missing. */
+  readonly isIncomplete?: boolean;
   readonly command: (reason: string) => string;
   readonly does: (reason: string) => Promise<unknown>;
   readonly done?: () => void;
@@ -69,7 +71,7 @@ function Confirm(props: ActProps & { readonly close: () => void }) {
       },
     );
   };
-  const isMissing = wanted === 'needed' && reason.trim() === '';
+  const isMissing = (wanted === 'needed' && reason.trim() === '') || props.isIncomplete === true;
   return (
     <dialog ref={dialog} aria-labelledby={`${ids}title`} onCancel={close}>
       <form onSubmit={confirm}>

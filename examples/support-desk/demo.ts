@@ -206,6 +206,7 @@ function conclude({ turn, next }: LoopView, url: string): boolean {
   const points = (share: number) => `${share < 0 ? '−' : '+'}${Math.abs(share * 100).toFixed(1)}`;
   const [low, high] = summary.ci.map(points);
   const { release, phase } = turn!.state.deploy!;
+  const { dataset } = turn!.state.curate!;
   console.log(
     `\n${percent(summary.before)} → ${percent(summary.after)} on the golden cases (${low} to ${high} points, 95%), ` +
       `${summary.promoted ? `${release} serves now` : phase}, ${summary.seconds.toFixed(0)} s.`,
@@ -213,7 +214,9 @@ function conclude({ turn, next }: LoopView, url: string): boolean {
   const look = [
     ['npx pawl loop history', 'every turn: what it cost and gained'],
     [`npx pawl reports show ${turn!.state.evaluate!.report}`, 'before and after, task type by task type'],
-    [`npx pawl datasets show ${turn!.state.curate!.dataset}`, 'what was learned from, and why the rest was left out'],
+    ...(dataset === undefined
+      ? []
+      : [[`npx pawl datasets show ${dataset}`, 'what was learned from, and why the rest was left out'] as const]),
     [`npx pawl releases card ${release}`, 'the model card'],
     ['npx pawl trajectories list', `the conversations; the agent answers at ${url}/v1`],
   ] as const;

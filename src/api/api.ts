@@ -60,7 +60,7 @@ import { wireConsent, wireKey, wireSibling, wireSignal, wireTrajectory, wireTurn
 export type ApiParts = {
   readonly store: Store;
   readonly artifacts: Artifacts;
-  readonly config: Pick<Config, 'agents' | 'upstreams' | 'engine' | 'retention' | 'pii' | 'alerts'>;
+  readonly config: Pick<Config, 'agents' | 'upstreams' | 'engine' | 'retention' | 'pii' | 'alerts' | 'mlflow'>;
   /** What user ids are hashed with (store/secret.ts). */
   readonly secret: string;
   readonly adminHash: string;

@@ -137,3 +137,18 @@ export async function readOverview(
     evaluationsPassed: share(stages.reports.passed, stages.reports.ended),
   };
 }
+
+/** As it goes over the wire, and out of `pawl overview --json`. */
+export function overviewJson(found: Overview) {
+  const { agent, deploymentsSucceeded, evaluationsPassed, gains, waiting, go, money, loop } = found;
+  const { serving, ...stages } = found.stages;
+  return {
+    ...{ agent, loop: { ...loop, done: [...loop.done] }, stages, waiting: [...waiting] },
+    serving: serving && { ...serving, since: serving.since.toISOString() },
+    gains: gains.map(({ endedAt, interval, ...gain }) => ({
+      ...{ ...gain, interval: [...interval], endedAt: endedAt === null ? null : new Date(endedAt).toISOString() },
+    })),
+    go: { ...go, checks: [...go.checks] },
+    money: { ...money, unmeasured: [...money.unmeasured], deploymentsSucceeded, evaluationsPassed },
+  };
+}

@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openArtifacts } from '../artifacts/open.ts';
 import { parseConfig } from '../config.ts';
@@ -170,6 +172,31 @@ test('access that is taken away ends with its sessions, and both stand in the au
   expect((await call('GET', '/api/runs', { authorization: `Bearer ${own}` })).status).toBe(401);
   const rows = await readAudit(store, { subject: access.id });
   expect(rows.map(({ event }) => event)).toEqual(['access-revoked', 'session-begun', 'access-created']);
+});
+
+test('the commands make a link for somebody with a role, list it without its token, and take it away', async () => {
+  const pawl = async (...args: string[]) => {
+    const env = { ...process.env, DATABASE_URL: store.url, PAWL_HOME: home };
+    return (await promisify(execFile)(process.execPath, ['bin/pawl.js', 'access', ...args], { env })).stdout;
+  };
+  expect(await pawl('create', 'cy', '--role', 'reviewer')).toMatch(
+    /^Access for cy as reviewer:[\s\S]*#token=pawl_access_/,
+  );
+  const made = JSON.parse(await pawl('create', 'dee', '--role', 'reviewer', '--json'));
+  const { token: own, link, access } = made as { token: string; link: string; access: { id: string } };
+  expect(link).toBe(`http://127.0.0.1:4700/#token=${own}`);
+  const as = { authorization: `Bearer ${own}` };
+  expect((await call('GET', '/api/runs', as)).status).toBe(200);
+  expect((await call('POST', '/api/loop/pause', as, { agent: 'desk' })).status).toBe(403);
+  expect((await call('GET', '/api/access', as)).status).toBe(403);
+  const listed = await pawl('list');
+  expect(listed).toMatch(new RegExp(`${access.id} +dee +reviewer +pawl_access_\\S+… +\\S.* active`));
+  expect(listed).not.toContain(own);
+  expect(await pawl('revoke', access.id)).toBe('dee (reviewer) has no access any more.\n');
+  expect((await call('GET', '/api/runs', as)).status).toBe(401);
+  expect(await pawl('list')).toMatch(/dee .* revoked/);
+  await expect(pawl('revoke', '0190a6c2-7a1e-7c3d-9f41-2b7d5e6f8a90')).rejects.toThrow(/There is no access 0190a6c2/);
+  await expect(pawl('create', 'eve', '--role', 'king')).rejects.toThrow(/viewer/);
 });
 
 test('another admin token ends the sessions of the one before', async () => {

@@ -87,7 +87,7 @@ it('is read by who, type and time, page by page, and proved whole', async () => 
   expect((await rows('who=ann')).every(({ actor }) => actor === 'ann')).toBe(true);
   expect(await rows('since=2100-01-01')).toEqual([]);
   const first = await call('GET', '/api/audit?limit=2');
-  const second = await call('GET', `/api/audit?limit=2&before=${first.body.next}`);
+  const second = await call('GET', `/api/audit?limit=2&cursor=${first.body.next}`);
   expect((second.body.rows as Row[])[0]!.n).toBe((first.body.rows as Row[])[1]!.n - 1);
   const { body } = await call('GET', '/api/audit/verify');
   expect(body).toMatchObject({ rows: (first.body.rows as Row[])[0]!.n, problem: null });

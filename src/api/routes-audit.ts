@@ -35,7 +35,7 @@ const listRoute = createRoute({
       subject: text(256).optional().openapi({ description: 'Id of what it is about.' }),
       since: moment.optional(),
       until: moment.optional(),
-      before: z.coerce.number().pipe(z.int().min(1)).optional().openapi({ description: '`next` of the page before.' }),
+      cursor: z.coerce.number().pipe(z.int().min(1)).optional().openapi({ description: '`next` of the page before.' }),
       limit: limit(50),
     }),
   },
@@ -76,8 +76,8 @@ const verifyRoute = createRoute({
 export const auditRoutes = ({ store }: Pick<ApiParts, 'store'>) =>
   createRouter()
     .openapi(listRoute, async (c) => {
-      const { who: actor, type: event, limit: most, ...where } = c.req.valid('query');
-      const found = await readAudit(store, { ...where, actor, event, limit: most + 1 });
+      const { who: actor, type: event, limit: most, cursor: before, ...where } = c.req.valid('query');
+      const found = await readAudit(store, { ...where, before, actor, event, limit: most + 1 });
       const rows = found.slice(0, most);
       return c.json(
         {

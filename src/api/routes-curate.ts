@@ -5,15 +5,15 @@ import { stream } from 'hono/streaming';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import { settledPii } from '../collect/redact/settings.ts';
 import type { Config } from '../config.ts';
-import { datasetFacts, findShifts } from '../curate/check.ts';
+import { datasetFacts, findShifts, lookAtShifts } from '../curate/check.ts';
 import { type Dataset, type DatasetDraft, dataset as datasetSchema } from '../curate/dataset.ts';
-import { contentsOf, datasetDiff, diffDatasets } from '../curate/diff.ts';
+import { contentsOf, type DatasetDiff, datasetDiff, diffDatasets } from '../curate/diff.ts';
 import { exportFormats } from '../curate/export.ts';
 import { exportLines, refuseInternal } from '../curate/export-run.ts';
 import { readLines } from '../curate/files.ts';
 import { NothingKept } from '../curate/nothing-kept.ts';
-import { conditionNames, conditionsOf, unready } from '../curate/prerequisites.ts';
-import { releaseShift } from '../curate/release-shift.ts';
+import { conditionNames, conditionsOf, type DatasetFacts, unready } from '../curate/prerequisites.ts';
+import { needKey, releaseShift } from '../curate/release-shift.ts';
 import { curateWindow, previewWindow } from '../curate/run.ts';
 import { NotFoundError, RequestError } from '../errors.ts';
 import { openJudge } from '../score/ask-open.ts';
@@ -23,7 +23,8 @@ import { listDatasets, readDataset } from '../store/datasets.ts';
 import { listKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
 import { body, createRouter, json, problem, refusals, security } from './declare.ts';
-import { agentName, by, limit } from './schema.ts';
+import { recentLooks } from './recent-looks.ts';
+import { agentName, by, countedAt, limit } from './schema.ts';
 import { knownAgent, oneAtATime, windowOf, windowShape } from './window.ts';
 
 export type CurateParts = {
@@ -147,6 +148,7 @@ const checkRoute = createRoute({
         ready: z.boolean(),
         without: z.array(z.string()),
         conditions: z.array(conditionSchema),
+        countedAt,
       }),
       '`ready`: every condition holds, or the agent’s file names it in train.without.',
     ),
@@ -166,6 +168,7 @@ const shiftsRoute = createRoute({
     200: json(
       z.object({
         agent: z.string(),
+        countedAt,
         shifts: z.array(
           z
             .object({
@@ -206,8 +209,14 @@ const releaseRoute = createRoute({
   responses: { 200: json(z.object({ released: z.literal(true) }), 'It may be learned from.'), ...refusals },
 });
 
+/** All of a dataset is read for these looks: a large one not at every look. */
+const isLarge = ({ rows }: Pick<Dataset, 'rows'>): boolean => rows >= 1_000;
+const fresh = <T>(value: T) => ({ value, at: new Date() });
+
 export const curateRoutes = ({ store, artifacts, config }: CurateParts) => {
   const once = oneAtATime('Curating');
+  const recentFacts = recentLooks<DatasetFacts>();
+  const recentDiffs = recentLooks<DatasetDiff>();
   const rewardModels = openRewardModels({ store, artifacts }, lendEngine(config.engine));
   const need = async (which: string): Promise<Dataset> => {
     const found = await readDataset(store, { id: which });
@@ -255,31 +264,46 @@ export const curateRoutes = ({ store, artifacts, config }: CurateParts) => {
     .openapi(checkRoute, async (c) => {
       const dataset = await need(c.req.valid('param').id);
       const { curate: settings, train } = knownAgent(config, dataset.agent);
-      const conditions = conditionsOf(await datasetFacts(store, artifacts, dataset, settings), settings.require);
+      const look = () => datasetFacts(store, artifacts, dataset, settings);
+      const { value: facts, at } = isLarge(dataset) ? await recentFacts(dataset.id, look) : fresh(await look());
+      const conditions = conditionsOf(facts, settings.require);
       const ready = unready(dataset.id, conditions, train.without) === null;
-      return c.json({ dataset: dataset.id, ready, without: [...train.without], conditions }, 200);
+      return c.json(
+        { dataset: dataset.id, ready, without: [...train.without], conditions, countedAt: at.toISOString() },
+        200,
+      );
     })
     .openapi(shiftsRoute, async (c) => {
       const { agent: name, ...asked } = c.req.valid('query');
       const { name: agent, reward, curate } = knownAgent(config, name);
       const window = { agent, spec: reward.version, origin: curate.on, ...windowOf(asked, new Date()) };
       const names = new Map((await listKeys(store)).map((key) => [key.id, key.name]));
-      const shifts = (await findShifts(store, window)).map(({ releasedAt, ...shift }) => ({
+      const isNow = asked.since === undefined && asked.until === undefined;
+      const found = isNow
+        ? await lookAtShifts(store, window)
+        : { shifts: await findShifts(store, window), countedAt: new Date() };
+      const shifts = found.shifts.map(({ releasedAt, ...shift }) => ({
         ...shift,
         name: names.get(shift.key) ?? null,
         releasedAt: releasedAt?.toISOString() ?? null,
       }));
-      return c.json({ agent, shifts }, 200);
+      return c.json({ agent, countedAt: found.countedAt.toISOString(), shifts }, 200);
     })
     .openapi(releaseRoute, async (c) => {
       const { agent, key, taskType, by: actor, reason } = c.req.valid('json');
+      await needKey(store, { agent, key });
       await releaseShift(store, { agent, key, taskType }, { actor, reason, at: new Date() });
       return c.json({ released: true as const }, 200);
     })
     .openapi(diffRoute, async (c) => {
       const [first, second] = [await need(c.req.valid('param').id), await need(c.req.valid('query').with)];
-      const contents = await contentsOf(readLines(artifacts, first));
-      const diff = diffDatasets(first, second, contents, await contentsOf(readLines(artifacts, second)));
-      return c.json(diff, 200);
+      const look = async () => {
+        const contents = await contentsOf(readLines(artifacts, first));
+        return diffDatasets(first, second, contents, await contentsOf(readLines(artifacts, second)));
+      };
+      // Neither changes; who had to go is not in the one that took its place, which has another id.
+      const isHeld = (isLarge(first) || isLarge(second)) && first.gone === null && second.gone === null;
+      const { value } = isHeld ? await recentDiffs(`${first.id} ${second.id}`, look) : fresh(await look());
+      return c.json(value, 200);
     });
 };

@@ -13,7 +13,8 @@ import { findRelease, registerRelease } from '../deploy/register.ts';
 import type { Release } from '../deploy/release.ts';
 import { type Rollout, usualReason, weightOf } from '../deploy/rollout.ts';
 import { ConfigError, NotFoundError, RequestError } from '../errors.ts';
-import { listReleases, readRelease, servingRelease } from '../store/releases.ts';
+import { listPins } from '../store/pins.ts';
+import { listReleases, readKilled, readRelease, servingRelease } from '../store/releases.ts';
 import { listRollouts, readRollout } from '../store/rollouts.ts';
 import type { ApiParts } from './api.ts';
 import { body, createRouter, json, problem, refusals, security } from './declare.ts';
@@ -46,6 +47,14 @@ const releaseRoute = createRoute({
   security,
   request: { params: shape.releaseParam, query: shape.releaseQuery },
   responses: { 200: json(shape.oneReleaseShape, 'The release.'), 404: missing, ...refusals },
+});
+const servingRoute = createRoute({
+  method: 'get',
+  path: '/api/serving',
+  summary: 'What answers an agent’s traffic, whether the kill switch is pulled, and who is pinned to which release',
+  security,
+  request: { query: shape.releaseQuery },
+  responses: { 200: json(shape.servingShape, 'What answers.'), 404: missing, ...refusals },
 });
 const serveRoute = createRoute({
   method: 'post',
@@ -147,16 +156,11 @@ export function deployRoutes({
   config,
   secret,
 }: Pick<ApiParts, 'store' | 'artifacts' | 'config' | 'secret'>) {
-  const pinnedFrom = ({
-    key,
-    user,
-  }: {
-    readonly key?: string | undefined;
-    readonly user?: string | undefined;
-  }): Pinned => {
+  type Who = { readonly key?: string | undefined; readonly user?: string | undefined; readonly hashed: boolean };
+  const pinnedFrom = ({ key, user, hashed }: Who): Pinned => {
     if ((key === undefined) === (user === undefined))
       throw new RequestError(400, 'invalid_request', 'Give key or user, one of the two.');
-    return key === undefined ? { kind: 'user', value: typedUser(user!, secret) } : { kind: 'key', value: key };
+    return key === undefined ? { kind: 'user', value: typedUser(user!, secret, hashed) } : { kind: 'key', value: key };
   };
   const agentCalled = (name: string | undefined) => {
     try {
@@ -202,6 +206,27 @@ export function deployRoutes({
       const cardYaml = await readCardYaml(store, release);
       const adapter = await adapterState(config.upstreams, release);
       return c.json({ release: wireRelease(await withServing(release)), adapter, card, cardYaml }, 200);
+    })
+    .openapi(servingRoute, async (c) => {
+      const { name: agent } = agentCalled(c.req.valid('query').agent);
+      const [serving, killed, pins] = await Promise.all([
+        servingRelease(store, agent),
+        readKilled(store, agent),
+        listPins(store, agent),
+      ]);
+      const names = new Map<string, string>();
+      for (const { release } of pins)
+        if (!names.has(release)) names.set(release, (await readRelease(store, { id: release }))!.name);
+      return c.json(
+        {
+          ...{ agent, release: serving?.name ?? null },
+          killed: killed && { ...killed, at: iso(killed.at) },
+          pins: pins.map(({ kind, value, release, by, at }) => ({
+            ...{ kind, value, release: names.get(release)!, by, at: iso(at) },
+          })),
+        },
+        200,
+      );
     })
     .openapi(serveRoute, async (c) => {
       const { agent, by = nobodyNamed, reason, aliases } = c.req.valid('json');

@@ -1,21 +1,27 @@
 /** How scores are spread part by part, and how they would be with other weights: of the newest scores, a bounded number. */
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Config } from '../config.ts';
-import { keptBy, reweighed, spreadOf } from '../score/distribution.ts';
-import { dayOf } from '../store/partitions.ts';
+import { spreadOf } from '../score/distribution.ts';
+import {
+  mostScores,
+  newestScores,
+  readWeights,
+  type WhatIf,
+  weightsHint,
+  weightsPattern,
+  whatIf,
+} from '../score/what-if.ts';
 import type { Store } from '../store/postgres.ts';
-import { sampleScores } from '../store/score-sample.ts';
 import { createRouter, json, problem, refusals, security } from './declare.ts';
 import { knownAgent, windowOf, windowShape } from './window.ts';
 
-const most = 2_000;
 const count = z.int().min(0);
 const spread = z.object({
   measured: count,
   mean: z.number().nullable(),
   bins: z.array(count).openapi({ description: 'How many lie in each twentieth of 0–1.' }),
 });
-const sample = count.openapi({ description: `Conversations it is of: the newest, at most ${most}.` });
+const sample = count.openapi({ description: `Conversations it is of: the newest, at most ${mostScores}.` });
 const unknown = { 404: problem('There is no such agent in the settings.') };
 
 const distributionRoute = createRoute({
@@ -42,13 +48,8 @@ const distributionRoute = createRoute({
 const weights = z
   .string()
   .max(4096)
-  .regex(/^[a-z][a-z0-9_-]{0,63}:\d{1,6}(\.\d{1,9})?(,[a-z][a-z0-9_-]{0,63}:\d{1,6}(\.\d{1,9})?)*$/, {
-    error: 'parts and weights such as resolved:0.5,tools:0.3; 0 leaves a part out',
-  })
-  .transform((text): Record<string, number> => {
-    const pairs = text.split(',').map((pair) => pair.split(':') as [string, string]);
-    return Object.assign(Object.create(null), Object.fromEntries(pairs.map(([name, n]) => [name, Number(n)])));
-  })
+  .regex(weightsPattern, { error: weightsHint })
+  .transform(readWeights)
   .openapi({ type: 'string', example: 'resolved:0.5,tools:0.3' });
 
 const side = spread.pick({ mean: true, bins: true });
@@ -83,16 +84,11 @@ export const distributionRoutes = ({
   readonly store: Store;
   readonly config: Pick<Config, 'agents'>;
 }) => {
-  const read = async (name: string | undefined, asked: { since?: Date | undefined; until?: Date | undefined }) => {
-    const agent = knownAgent(config, name);
-    const { since, until } = windowOf(asked, new Date());
-    const of = { agent: agent.name, spec: agent.reward.version, since: dayOf(since), until: dayOf(until), most };
-    return { agent, scores: await sampleScores(store, of) };
-  };
   return createRouter()
     .openapi(distributionRoute, async (c) => {
       const { agent: name, ...asked } = c.req.valid('query');
-      const { agent, scores } = await read(name, asked);
+      const agent = knownAgent(config, name);
+      const scores = await newestScores(store, agent, windowOf(asked, new Date()));
       const wire = ({ bins, ...rest }: ReturnType<typeof spreadOf>) => ({ ...rest, bins: [...bins] });
       return c.json(
         {
@@ -108,21 +104,8 @@ export const distributionRoutes = ({
     })
     .openapi(whatIfRoute, async (c) => {
       const { agent: name, weights: given, ...asked } = c.req.valid('query');
-      const { agent, scores } = await read(name, asked);
-      const pairs = scores.map(({ total, parts }) => [total, total === null ? null : reweighed(parts, given)] as const);
-      const sideOf = (values: readonly (number | null)[]) => {
-        const { mean, bins } = spreadOf(values);
-        return { mean, bins: [...bins] };
-      };
-      const { minScore } = agent.curate;
-      return c.json(
-        {
-          ...{ agent: agent.name, spec: agent.reward.version, sample: scores.length, minScore },
-          current: sideOf(pairs.map(([current]) => current)),
-          proposed: sideOf(pairs.map(([, proposed]) => proposed)),
-          kept: keptBy(pairs, minScore),
-        },
-        200,
-      );
+      const found = await whatIf(store, knownAgent(config, name), given, windowOf(asked, new Date()));
+      const wire = ({ mean, bins }: WhatIf['current']) => ({ mean, bins: [...bins] });
+      return c.json({ ...found, current: wire(found.current), proposed: wire(found.proposed) }, 200);
     });
 };

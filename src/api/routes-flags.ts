@@ -1,8 +1,8 @@
 /** Flags of an agent, and which types of task go to another release than the one that serves. */
 import { createRoute, z } from '@hono/zod-openapi';
 import { flagNames, listFlags, turnFlag } from '../deploy/flag.ts';
-import { readRelease, servingRelease } from '../store/releases.ts';
-import { readTaskRouting } from '../store/task-routings.ts';
+import { standingRouting } from '../deploy/task-routing.ts';
+import { readRelease } from '../store/releases.ts';
 import type { ApiParts } from './api.ts';
 import { body, createRouter, json, problem, refusals, security } from './declare.ts';
 import { agentName, by, text, time } from './schema.ts';
@@ -72,9 +72,10 @@ const routingRoute = createRoute({
       z
         .object({
           agent: z.string(),
-          inForce: z
-            .boolean()
-            .openapi({ description: 'False where something else serves by now, or the flag is off.' }),
+          inForce: z.boolean().openapi({
+            description: 'False where something else serves by now, the flag is off or the kill switch is pulled.',
+          }),
+          why: z.string().nullable().openapi({ description: 'Why it is not in force, where something was found.' }),
           rollout: z.string().nullable(),
           release: z.string().nullable().openapi({ description: 'Name of the release that answers them.' }),
           types: z.array(
@@ -114,10 +115,11 @@ export const flagRoutes = ({ store, config }: Pick<ApiParts, 'store' | 'config'>
     })
     .openapi(routingRoute, async (c) => {
       const { name: agent } = knownAgent(config, c.req.valid('query').agent);
-      const found = await readTaskRouting(store, agent);
-      if (found === null) return c.json({ agent, inForce: false, rollout: null, release: null, types: [] }, 200);
-      const isOn = (await listFlags(store, agent)).find(({ name }) => name === 'routing')!.isOn;
-      const inForce = isOn && found.types.length > 0 && (await servingRelease(store, agent))?.id === found.serving;
+      const standing = await standingRouting(store, agent);
+      if (standing === null)
+        return c.json({ agent, inForce: false, why: null, rollout: null, release: null, types: [] }, 200);
+      const { routing: found, notInForce: why } = standing;
+      const inForce = why === null && found.types.length > 0;
       const release = (await readRelease(store, { id: found.other }))?.name ?? null;
-      return c.json({ agent, inForce, rollout: found.rollout, release, types: [...found.types] }, 200);
+      return c.json({ agent, inForce, why, rollout: found.rollout, release, types: [...found.types] }, 200);
     });

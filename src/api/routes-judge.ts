@@ -5,7 +5,7 @@ import { judgeStatus } from '../score/judge-status.ts';
 import { listVerdicts } from '../store/verdicts.ts';
 import type { ApiParts } from './api.ts';
 import { createRouter, failure, json, problem, refusals, security } from './declare.ts';
-import { agentName, trajectoryParam } from './schema.ts';
+import { agentName, countedAt, trajectoryParam } from './schema.ts';
 
 const count = z.int().min(0);
 const statusSchema = z
@@ -21,6 +21,7 @@ const statusSchema = z
     ),
     verdicts: count.openapi({ description: 'Kept; what they are about is not asked again.' }),
     failed: count.openapi({ description: 'Asked for in vain so far.' }),
+    countedAt,
     budget: z.object({ run: z.number().nullable(), day: z.number().nullable() }),
     moneyToday: z.number(),
     spending: z.array(
@@ -69,8 +70,13 @@ const verdictsRoute = createRoute({
 export const judgeRoutes = ({ store, config, secret }: Pick<ApiParts, 'store' | 'config' | 'secret'>) =>
   createRouter()
     .openapi(statusRoute, async (c) => {
-      const { agents, spending, ...rest } = await judgeStatus(store, config.agents, c.req.valid('query').days);
-      return c.json({ ...rest, agents: [...agents], spending: [...spending] }, 200);
+      const {
+        agents,
+        spending,
+        countedAt: counted,
+        ...rest
+      } = await judgeStatus(store, config.agents, c.req.valid('query').days);
+      return c.json({ ...rest, countedAt: counted.toISOString(), agents: [...agents], spending: [...spending] }, 200);
     })
     .openapi(verdictsRoute, async (c) => {
       const { id } = c.req.valid('param');

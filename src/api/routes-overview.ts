@@ -5,7 +5,7 @@ import type { Progress } from '../loop/runner.ts';
 import { stageNames } from '../loop/turn.ts';
 import type { Store } from '../store/postgres.ts';
 import { createRouter, json, problem, refusals, security } from './declare.ts';
-import { readOverview } from './overview.ts';
+import { overviewJson, readOverview } from './overview.ts';
 import { agentName, time } from './schema.ts';
 import { knownAgent } from './window.ts';
 
@@ -116,22 +116,5 @@ export const overviewRoutes = ({ store, config, progress }: OverviewParts) =>
   createRouter().openapi(route, async (c) => {
     const agent = knownAgent(config, c.req.valid('query').agent);
     const found = await readOverview(store, agent, new Date(), progress);
-    const { deploymentsSucceeded, evaluationsPassed, gains, waiting, go, money, loop } = found;
-    const { serving, ...stages } = found.stages;
-    return c.json(
-      {
-        agents: config.agents.map(({ name }) => name),
-        agent: found.agent,
-        loop: { ...loop, done: [...loop.done] },
-        stages,
-        serving: serving && { ...serving, since: serving.since.toISOString() },
-        waiting: [...waiting],
-        gains: gains.map(({ endedAt, interval, ...gain }) => ({
-          ...{ ...gain, interval: [...interval], endedAt: endedAt === null ? null : new Date(endedAt).toISOString() },
-        })),
-        go: { ...go, checks: [...go.checks] },
-        money: { ...money, unmeasured: [...money.unmeasured], deploymentsSucceeded, evaluationsPassed },
-      },
-      200,
-    );
+    return c.json({ agents: config.agents.map(({ name }) => name), ...overviewJson(found) }, 200);
   });

@@ -14,6 +14,7 @@ import { writeEntries } from '../store/record.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import { saveRewardSpec, saveScores } from '../store/scores.ts';
 import { withStore } from '../store/test-store.ts';
+import type { KeptEpisode } from '../train/kept-episodes.ts';
 import { ensureAdminToken } from './admin.ts';
 import { type Api, createApi } from './api.ts';
 
@@ -176,6 +177,7 @@ test('scores are spread part by part, and other weights move them', async () => 
   expect(what.proposed.mean).toBeCloseTo(0.45);
   expect(what).toMatchObject({ minScore: 0.7, kept: { current: 0, proposed: 3, gained: 3, lost: 0 } });
   expect((await get('/api/score/what-if?weights=__proto__:1')).status).toBe(400);
+  expect((await get('/api/score/what-if?weights=polite:1')).status).toBe(400); // no part of its reward
 });
 
 test('privacy is counted, values are never shown', async () => {
@@ -215,6 +217,33 @@ test('a run’s curves are thinned out between its first step and its last', asy
   expect(values).toEqual({ loss: [10, 6, 2, 0] });
   expect((await get('/api/runs/sft-1/curves')).body.values.loss[5]).toBeNull();
   expect((await get('/api/runs/none/curves')).status).toBe(404);
+});
+
+test('episodes of a run are of its newest step that has some, or of the step that is asked for', async () => {
+  const runs = postgresRunStore(store);
+  const spent = { seconds: 1, tokens: 0, money: 0 };
+  const kept = (task: string, reward: number): KeptEpisode => ({
+    ...{ task, taskType: 'refund', attempt: 0, reward, success: true, outcome: 'done', reasons: ['so'], leftOut: 0 },
+    messages: [
+      { role: 'user', text: 'Hello' },
+      { role: 'assistant', text: '', calls: [{ name: 'look', input: '{}' }], reward: 0.5, reasons: ['found'] },
+    ],
+  });
+  for (const [step, task] of ['first', 'second'].entries())
+    await runs.saveStep('sft-1', { step, stage: 'grpo', stageStep: step, values: {} }, spent, now, [kept(task, step)]);
+  await runs.saveStep('sft-1', { step: 2, stage: 'grpo', stageStep: 2, values: {} }, spent, now);
+  const { body } = await get('/api/runs/sft-1/episodes');
+  expect(body).toEqual({
+    ...{ run: 'sft-1', step: 1, episodes: [kept('second', 1)] },
+    steps: [
+      { step: 0, task: 'first', taskType: 'refund', rewards: [0] },
+      { step: 1, task: 'second', taskType: 'refund', rewards: [1] },
+    ],
+  });
+  expect((await get('/api/runs/sft-1/episodes?step=0')).body.episodes).toEqual([kept('first', 0)]);
+  expect((await get('/api/runs/sft-1/episodes?step=2')).body).toMatchObject({ step: 2, episodes: [] });
+  expect((await get('/api/runs/none/episodes')).status).toBe(404);
+  expect((await get('/api/runs/sft-1/episodes?step=-1')).status).toBe(400);
 });
 
 test('the cases of a report come worst for the candidate first', async () => {

@@ -2,11 +2,11 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Config } from '../config.ts';
 import { NotFoundError } from '../errors.ts';
-import { checkReward, compareStored, fitReward } from '../score/check-reward.ts';
-import { listSpecs } from '../store/judged.ts';
+import { compareStored, fitReward, lookAtReward } from '../score/check-reward.ts';
+import { hasScores, lookAtSpecs } from '../store/judged.ts';
 import type { Store } from '../store/postgres.ts';
 import { body, createRouter, json, problem, refusals, security } from './declare.ts';
-import { agentName, moment, text } from './schema.ts';
+import { agentName, countedAt, moment, text } from './schema.ts';
 import { knownAgent, oneAtATime, windowOf, windowShape } from './window.ts';
 
 export type RewardParts = { readonly store: Store; readonly config: Pick<Config, 'agents'> };
@@ -48,6 +48,7 @@ const statusRoute = createRoute({
         .object({
           ...{ agent: z.string(), spec: z.string(), total: agreement, parts: z.array(agreement) },
           drift: z.array(drift),
+          countedAt,
         })
         .openapi('RewardStatus'),
       'The agreement.',
@@ -96,6 +97,7 @@ const versionsRoute = createRoute({
   responses: {
     200: json(
       z.object({
+        countedAt,
         versions: z.array(z.object({ version: z.string(), scores: count, at: z.iso.datetime(), current: z.boolean() })),
       }),
       'The versions.',
@@ -128,7 +130,8 @@ const compareRoute = createRoute({
     200: json(
       z
         .object({
-          ...{ agent: z.string(), a: z.string(), b: z.string(), conversations: count, spearman: nullable },
+          ...{ agent: z.string(), a: z.string(), b: z.string(), spearman: nullable },
+          conversations: count.openapi({ description: 'The newest, at most 2,000.' }),
           ...{
             meanA: nullable,
             meanB: nullable,
@@ -147,6 +150,8 @@ const compareRoute = createRoute({
   },
 });
 
+/** The newest that have scores under both: enough for a correlation, and few enough for a page. */
+const mostCompared = 2_000;
 const month = 30 * 86_400_000;
 
 export const rewardRoutes = ({ store, config }: RewardParts) => {
@@ -159,13 +164,17 @@ export const rewardRoutes = ({ store, config }: RewardParts) => {
         drift: moved,
         spec,
         agent: name,
-      } = await checkReward(store, knownAgent(config, c.req.valid('query').agent), new Date());
+        countedAt: counted,
+      } = await lookAtReward(store, knownAgent(config, c.req.valid('query').agent), new Date());
       const weeks = moved.map(({ means, measured, ...rest }) => ({
         ...rest,
         means: [...means],
         measured: [...measured],
       }));
-      return c.json({ agent: name, spec, total, parts: [...parts], drift: weeks }, 200);
+      return c.json(
+        { agent: name, spec, total, parts: [...parts], drift: weeks, countedAt: counted.toISOString() },
+        200,
+      );
     })
     .openapi(fitRoute, async (c) => {
       const { agent: name, outcome } = c.req.valid('json');
@@ -176,22 +185,23 @@ export const rewardRoutes = ({ store, config }: RewardParts) => {
     })
     .openapi(versionsRoute, async (c) => {
       const { name, reward } = knownAgent(config, c.req.valid('query').agent);
-      const versions = (await listSpecs(store, name)).map(({ at, ...one }) => ({
+      const { specs, countedAt: counted } = await lookAtSpecs(store, name);
+      const versions = specs.map(({ at, ...one }) => ({
         ...one,
         at: at.toISOString(),
         current: one.version === reward.version,
       }));
-      return c.json({ versions }, 200);
+      return c.json({ countedAt: counted.toISOString(), versions }, 200);
     })
     .openapi(compareRoute, async (c) => {
       const { agent: name, a, b, since, until } = c.req.valid('query');
       const whose = knownAgent(config, name);
       const now = new Date();
-      const known = new Set((await listSpecs(store, whose.name)).map(({ version }) => version));
       for (const version of [a, b])
-        if (!known.has(version)) throw new NotFoundError(`${whose.name} has no scores under ${version}.`);
+        if (!(await hasScores(store, whose.name, version)))
+          throw new NotFoundError(`${whose.name} has no scores under ${version}.`);
       const window = windowOf({ since: since ?? new Date(now.getTime() - month), until }, now);
-      const found = await compareStored(store, whose, { a, b, ...window });
+      const found = await compareStored(store, whose, { a, b, ...window, most: mostCompared });
       return c.json({ agent: whose.name, a, b, ...found, swaps: [...found.swaps] }, 200);
     });
 };

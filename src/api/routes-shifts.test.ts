@@ -77,11 +77,16 @@ test('a key whose scores jumped is held, by its name, until somebody releases it
   };
   expect(await ask('GET', '/api/shifts?agent=desk')).toEqual({
     status: 200,
-    body: { agent: 'desk', shifts: [{ ...shift, releasedAt: null }] },
+    body: { agent: 'desk', countedAt: expect.any(String), shifts: [{ ...shift, releasedAt: null }] },
+  });
+  expect(await ask('POST', '/api/shifts/release', { agent: 'desk', key: 'nobody', taskType: 'refund' })).toMatchObject({
+    status: 404,
+    body: { error: { message: expect.stringMatching(/^Agent desk has no key nobody; /) } },
   });
   await ask('POST', '/api/shifts/release', { agent: 'desk', key: jumping, taskType: 'refund', reason: 'A new form.' });
   expect((await ask('GET', '/api/shifts?agent=desk')).body).toEqual({
     agent: 'desk',
+    countedAt: expect.any(String),
     shifts: [{ ...shift, releasedAt: expect.any(String) }],
   });
 });

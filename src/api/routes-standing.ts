@@ -58,7 +58,7 @@ const settingsRoute = createRoute({
 
 export type StandingParts = {
   readonly store: Store;
-  readonly config: Pick<Config, 'agents' | 'upstreams' | 'engine' | 'retention' | 'pii' | 'alerts'>;
+  readonly config: Pick<Config, 'agents' | 'upstreams' | 'engine' | 'retention' | 'pii' | 'alerts' | 'mlflow'>;
 };
 
 export const standingRoutes = ({ store, config }: StandingParts) =>

@@ -20,10 +20,10 @@ import { metricNames } from '../train/metrics.ts';
 import { runSettings } from '../train/plan.ts';
 import { recipeNames } from '../train/recipe-names.ts';
 import { type RunCheckpoint, type RunRecord, runStatuses } from '../train/run-record.ts';
-import { readStoredFacts } from '../train/stored-facts.ts';
+import { lookAtStoredFacts } from '../train/stored-facts.ts';
 import type { Trainings } from '../train/trainings.ts';
 import { body, createRouter, json, problem, refusals, security } from './declare.ts';
-import { agentName, limit } from './schema.ts';
+import { agentName, countedAt, limit } from './schema.ts';
 import { knownAgent } from './window.ts';
 
 export type TrainParts = {
@@ -140,8 +140,44 @@ const adviceSchema = z
     recipe: z.enum(recipeNames).nullable(),
     reasons: z.array(z.string()).readonly(),
     next: z.string().openapi({ description: 'The command to run next.' }),
+    countedAt,
   })
   .openapi('TrainAdvice');
+
+const episodeSchema = z
+  .object({
+    task: z.string(),
+    taskType: z.string(),
+    attempt: count,
+    reward: z.number(),
+    success: z.boolean(),
+    outcome: z.string(),
+    reasons: z.array(z.string()),
+    messages: z.array(
+      z.object({
+        role: z.enum(['system', 'user', 'assistant', 'tool']),
+        text: z.string(),
+        reasoning: z.string().optional(),
+        calls: z.array(z.object({ name: z.string(), input: z.string() })).optional(),
+        reward: z.number().optional().openapi({ description: 'Of the model’s turns: what it earned.' }),
+        reasons: z.array(z.string()).optional(),
+      }),
+    ),
+    leftOut: count.openapi({ description: 'Messages that are not here, because there were too many.' }),
+  })
+  .openapi('Episode', {
+    description: 'An attempt at a task, as people read it. Personal data is masked, long texts are cut.',
+  });
+const episodesSchema = z
+  .object({
+    run: z.string(),
+    steps: z
+      .array(z.object({ step: count, task: z.string(), taskType: z.string(), rewards: z.array(z.number()) }))
+      .openapi({ description: 'Of which steps episodes are kept, with what each earned, the best first.' }),
+    step: count.nullable().openapi({ description: 'Whose episodes these are; null: there are none.' }),
+    episodes: z.array(episodeSchema),
+  })
+  .openapi('RunEpisodes');
 
 const param = z.object({
   id: z
@@ -202,6 +238,25 @@ const readRoute = createRoute({
   request: { params: param, query: z.strictObject({ last: limit(100) }) },
   responses: { 200: json(detailSchema, 'The run.'), ...noRun, ...refusals },
 });
+const episodesRoute = createRoute({
+  method: 'get',
+  path: '/api/runs/{id}/episodes',
+  summary: 'Attempts of a step to read side by side: of one task, the best and the worst',
+  security,
+  request: {
+    params: param,
+    query: z.strictObject({
+      step: z.coerce
+        .number()
+        .int()
+        .min(0)
+        .max(1_000_000)
+        .optional()
+        .openapi({ description: 'Without it, the newest of which there are some.' }),
+    }),
+  },
+  responses: { 200: json(episodesSchema, 'The episodes.'), ...noRun, ...refusals },
+});
 const askedSchema = z.object({ kind: z.enum(['already', 'asked', 'done']), message: z.string() }).openapi('RunAsked', {
   description: 'asked: whoever trains it will after the step it is in; done: nobody trained it.',
 });
@@ -259,8 +314,8 @@ export const trainRoutes = ({ store, artifacts, config, trainings }: TrainParts)
   };
   return createRouter()
     .openapi(adviseRoute, async (c) => {
-      const facts = await readStoredFacts(store, artifacts, knownAgent(config, c.req.valid('query').agent));
-      return c.json({ ...facts, ...adviseStored(facts) }, 200);
+      const facts = await lookAtStoredFacts(store, artifacts, knownAgent(config, c.req.valid('query').agent));
+      return c.json({ ...facts, ...adviseStored(facts), countedAt: facts.countedAt.toISOString() }, 200);
     })
     .openapi(beginRoute, async (c) => {
       const { agent, dataset, base, recipe, lora, seed, budget, without, by, id, ...set } = c.req.valid('json');
@@ -282,6 +337,27 @@ export const trainRoutes = ({ store, artifacts, config, trainings }: TrainParts)
       const folder = modelFolder(artifacts.home, run.id);
       const model = run.status === 'finished' && existsSync(folder) ? folder : null;
       return c.json({ run: wire(run), model, checkpoints, metrics: [...metrics] }, 200);
+    })
+    .openapi(episodesRoute, async (c) => {
+      const { id } = await need(c.req.valid('param').id);
+      const steps = await runs.episodeSteps(id);
+      const step = c.req.valid('query').step ?? steps.at(-1)?.step ?? null;
+      const episodes = step === null ? [] : await runs.episodes(id, step);
+      return c.json(
+        {
+          ...{ run: id, step },
+          steps: steps.map(({ rewards, ...one }) => ({ ...one, rewards: [...rewards] })),
+          episodes: episodes.map(({ reasons, messages, ...one }) => ({
+            ...{ ...one, reasons: [...reasons] },
+            messages: messages.map(({ calls, reasons: why, ...said }) => ({
+              ...said,
+              ...(calls === undefined ? {} : { calls: [...calls] }),
+              ...(why === undefined ? {} : { reasons: [...why] }),
+            })),
+          })),
+        },
+        200,
+      );
     })
     .openapi(askRoute('pause'), async (c) => c.json(await ask(c.req.valid('param').id, 'pause'), 200))
     .openapi(askRoute('stop'), async (c) => c.json(await ask(c.req.valid('param').id, 'stop'), 200));

@@ -68,13 +68,37 @@ export const killedShape = z
   .openapi('Killed', { description: 'What answers now, what did before, and the rollout that was aborted.' });
 export const reviveBody = z.strictObject({ agent: whose, by, reason });
 export const revivedShape = z.object({ agent: z.string() }).openapi('Revived');
-const who = { key: text(256).optional(), user: text(256).optional() };
+const who = {
+  key: text(256).optional(),
+  user: text(256).optional(),
+  hashed: z.boolean().default(false).openapi({ description: 'Whether `user` is the hash that a list shows.' }),
+};
 export const pinBody = z.strictObject({ agent: whose, ...who, by }).openapi({
   description: 'Give `key` (its id) or `user` (as the agent sends it), one of the two.',
 });
 export const pinShape = z
   .object({ agent: z.string(), kind: z.enum(['key', 'user']), value: z.string(), release: z.string().nullable() })
   .openapi('Pin', { description: 'Who gets which release whatever is rolled out; null: as everybody.' });
+
+export const servingShape = z
+  .object({
+    agent: z.string(),
+    release: z.string().nullable().openapi({ description: 'What answers where nothing else is said.' }),
+    killed: z
+      .object({ by: z.string(), reason: z.string(), at: time })
+      .nullable()
+      .openapi({ description: 'Who pulled the kill switch; null: it is not pulled.' }),
+    pins: z.array(
+      z.object({
+        kind: z.enum(['key', 'user']),
+        value: z.string().openapi({ description: 'Id of the key, or the hash of the user’s id.' }),
+        release: z.string(),
+        by: z.string(),
+        at: time,
+      }),
+    ),
+  })
+  .openapi('Serving', { description: 'What answers an agent’s traffic, and who gets something else.' });
 
 export const obeyedShape = z
   .object({ done: z.int(), ignored: z.int() })

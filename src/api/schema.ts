@@ -16,6 +16,10 @@ import { type ShownField, shownFields, turnColumns } from '../store/turn-columns
 export const maxLimit = 200;
 
 export const time = z.iso.datetime().openapi({ example: '2026-01-31T14:02:11.000Z' });
+/** Of figures that are kept (store/figures.ts). */
+export const countedAt = time.openapi({
+  description: 'When it was counted: now, or up to an hour ago where much is stored.',
+});
 const count = z.int().min(0);
 const data = z.record(z.string(), z.unknown());
 const personal =

@@ -32,14 +32,25 @@ function shown(value: unknown, secret: boolean, depth: number): unknown {
   );
 }
 
-type Shown = Pick<Config, 'agents' | 'upstreams' | 'engine' | 'retention' | 'pii' | 'alerts'>;
+type Shown = Pick<Config, 'agents' | 'upstreams' | 'engine' | 'retention' | 'pii' | 'alerts' | 'mlflow'>;
 
-export function shownSettings({ agents, upstreams, engine, retention, pii, alerts }: Shown): Record<string, unknown> {
+export function shownSettings({
+  agents,
+  upstreams,
+  engine,
+  retention,
+  pii,
+  alerts,
+  mlflow,
+}: Shown): Record<string, unknown> {
   const plain = agents.map(({ reward, environment, judging, ...agent }) => ({
     ...agent,
     reward: { version: reward.version, parts: describeSpec(reward) },
     environment: environment?.name ?? null,
     judging,
   }));
-  return shown({ agents: plain, upstreams, engine, retention, pii, alerts }, false, 12) as Record<string, unknown>;
+  return shown({ agents: plain, upstreams, engine, mlflow, retention, pii, alerts }, false, 12) as Record<
+    string,
+    unknown
+  >;
 }

@@ -4,7 +4,7 @@ import { Command, Option } from 'commander';
 import { type CommonOptions, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
 import { NotFoundError } from '../errors.ts';
-import { sayProgress, type Terminal } from '../terminal.ts';
+import { counted, sayProgress, type Terminal } from '../terminal.ts';
 import { type Format, formats } from './conversation.ts';
 import { cutLines } from './cut-lines.ts';
 import { type ImportCounts, importConversations } from './import.ts';
@@ -49,7 +49,7 @@ export const importCommand = (): Command =>
         }
         const { conversations, turns, signals, known, redactions, bad } = counts;
         terminal.write(
-          `${conversations} conversations of ${agent}: ${turns} turns and ${signals} signals are new, ${known} were there; ${redactions} pieces of personal data replaced; ${bad} lines or entries not taken.`,
+          `${counted(conversations, 'conversation')} of ${agent}: new are ${counted(turns, 'turn')} and ${counted(signals, 'signal')}, ${known} were there; ${counted(redactions, 'piece')} of personal data replaced; ${counted(bad, 'line or entry', 'lines or entries')} not taken.`,
         );
         sayProblems(counts, terminal);
       }),

@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
 import { type Label, listLabels } from '../store/labels.ts';
-import { table } from '../terminal.ts';
+import { counted, table } from '../terminal.ts';
 import { linesOf, sayProblems } from './import-command.ts';
 import { importLabels } from './import-labels.ts';
 import { typedUser } from './person.ts';
@@ -34,7 +34,7 @@ const importing = withConfigOption(new Command('import'))
       }
       const { labels, written, unchanged, unknown, bad } = counts;
       terminal.write(
-        `${labels} labels of ${agent}: ${written} values written, ${unchanged} stood already; ${unknown} are about a conversation that is not recorded; ${bad} lines not taken.`,
+        `${counted(labels, 'label')} of ${agent}: ${counted(written, 'value')} written, ${unchanged} stood already; about a conversation that is not recorded: ${unknown}; ${counted(bad, 'line')} not taken.`,
       );
       sayProblems(counts, terminal);
       terminal.write('`pawl reward status` says how well the reward agrees with them.');

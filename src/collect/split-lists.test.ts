@@ -8,16 +8,29 @@ function joined(text: string): unknown {
   const split = splitLists(text, names);
   if (split === null) return null;
   const request = JSON.parse(split.rest) as Record<string, unknown[]>;
-  for (const { name, items } of split.lists) request[name]!.push(...items.map((item) => JSON.parse(item) as unknown));
+  for (const { name, items } of split.lists)
+    request[name]!.push(...items.map((place) => JSON.parse(text.slice(...place)) as unknown));
   return request;
 }
 
 test('the pieces are the texts of the objects, and the rest is the request without them', () => {
   const text = '{"model":"m","messages":[{"role":"user"}, {"content":"a, b"}],"n":1}';
-  expect(splitLists(text, names)).toEqual({
-    rest: '{"model":"m","messages":[],"n":1}',
-    lists: [{ name: 'messages', items: ['{"role":"user"}', '{"content":"a, b"}'] }],
-  });
+  const { rest, lists } = splitLists(text, names)!;
+  expect(rest).toBe('{"model":"m","messages":[],"n":1}');
+  expect(lists.map(({ name, items }) => [name, ...items.map((place) => text.slice(...place))])).toEqual([
+    ['messages', '{"role":"user"}', '{"content":"a, b"}'],
+  ]);
+});
+
+test('an object that is expected is passed over, and those that are not are told', () => {
+  const text = '{"messages":[{"a":1}, {"b":"]}"},{"c":3}]}';
+  const met: string[] = [];
+  const expected = {
+    endOf: (from: number) => (text.startsWith('{"b":"]}"}', from) ? from + 10 : -1),
+    met: (from: number, to: number) => met.push(text.slice(from, to)),
+  };
+  expect(splitLists(text, names, expected)).toEqual(splitLists(text, names));
+  expect(met).toEqual(['{"a":1}', '{"c":3}']);
 });
 
 test('put together again they are what the whole text says', () => {

@@ -8,8 +8,20 @@
 export type SplitLists = {
   /** The same JSON with those lists empty. */
   readonly rest: string;
-  readonly lists: readonly { readonly name: string; readonly items: readonly string[] }[];
+  readonly lists: readonly { readonly name: string; readonly items: readonly Place[] }[];
 };
+
+/** Half-open, in the text. */
+export type Place = readonly [from: number, to: number];
+
+/** Whoever knows what comes next spares looking for its end. */
+export type Expected = {
+  /** Where an object ends that is known to stand here, letter for letter; -1: none is known. */
+  endOf(from: number): number;
+  /** An object whose end had to be looked for. */
+  met(from: number, to: number): void;
+};
+const nothingExpected: Expected = { endOf: () => -1, met: () => {} };
 
 const quote = 0x22;
 const comma = 0x2c;
@@ -21,8 +33,12 @@ const openObject = 0x7b;
 const closeObject = 0x7d;
 
 /** Takes apart the lists of the top level that are called one of `names` and hold objects only. */
-export function splitLists(text: string, names: readonly string[]): SplitLists | null {
-  const lists: { name: string; items: string[] }[] = [];
+export function splitLists(
+  text: string,
+  names: readonly string[],
+  expected: Expected = nothingExpected,
+): SplitLists | null {
+  const lists: { name: string; items: Place[] }[] = [];
   let rest = '';
   let kept = 0; // up to here the text is in `rest`, or in a list
   let at = afterSpace(text, 0);
@@ -39,7 +55,7 @@ export function splitLists(text: string, names: readonly string[]): SplitLists |
     at = afterSpace(text, at + 1);
     if (names.includes(name)) {
       if (lists.some((list) => list.name === name)) return null; // of two the last would count
-      const list = itemsAt(text, at);
+      const list = itemsAt(text, at, expected);
       if (list !== null) {
         rest += text.slice(kept, at + 1);
         kept = list.end - 1;
@@ -56,14 +72,22 @@ export function splitLists(text: string, names: readonly string[]): SplitLists |
 }
 
 /** The objects of a list that begins here, and where it ends; null: it is none, is empty, or holds something else too. */
-function itemsAt(text: string, start: number): { readonly items: string[]; readonly end: number } | null {
+function itemsAt(
+  text: string,
+  start: number,
+  expected: Expected,
+): { readonly items: Place[]; readonly end: number } | null {
   if (text.charCodeAt(start) !== openList) return null;
-  const items: string[] = [];
+  const items: Place[] = [];
   for (let at = start; ; ) {
     const from = afterSpace(text, at + 1);
     if (text.charCodeAt(from) !== openObject) return null;
-    const to = endOfValue(text, from);
-    items.push(text.slice(from, to));
+    let to = expected.endOf(from);
+    if (to < 0) {
+      to = endOfValue(text, from);
+      expected.met(from, to);
+    }
+    items.push([from, to]);
     at = afterSpace(text, to);
     const next = text.charCodeAt(at);
     if (next === closeList) return { items, end: at + 1 };

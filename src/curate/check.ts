@@ -5,6 +5,7 @@
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import { ConflictError } from '../errors.ts';
 import { readComments, readOwners } from '../store/dataset-owners.ts';
+import { countedFigure } from '../store/figures.ts';
 import type { Store } from '../store/postgres.ts';
 import { readShiftReleases, sumScores } from '../store/shifts.ts';
 import { isConfidential, textsIn } from './confidential.ts';
@@ -17,7 +18,7 @@ import { searchPlanted } from './planted.ts';
 import { type Condition, conditionsOf, type DatasetFacts, unready } from './prerequisites.ts';
 import type { RowMessage } from './row.ts';
 import type { Settings } from './settings.ts';
-import { type Shift, shiftsIn } from './shifts.ts';
+import { type ScoreSum, type Shift, shiftsIn } from './shifts.ts';
 
 const wordsIn = (line: Line): unknown => {
   if (line.kind === 'row')
@@ -92,11 +93,26 @@ export async function datasetFacts(
 }
 
 /** Shifts of a window; `releasedAt`: until when somebody let them be learned from, null where nobody did. */
-export async function findShifts(
+export const findShifts = async (store: Store, window: ShiftWindow): Promise<FoundShift[]> =>
+  shiftsOf(store, window, await sumScores(store, window));
+
+/** Of a window that ends now, with the scores as they were summed last where there are many: for a page. */
+export async function lookAtShifts(
   store: Store,
-  window: Parameters<typeof sumScores>[1],
-): Promise<(Shift & { readonly releasedAt: Date | null })[]> {
-  const shifts = shiftsIn(await sumScores(store, window));
+  window: ShiftWindow,
+  options?: { readonly isPatient?: boolean },
+): Promise<{ readonly shifts: FoundShift[]; readonly countedAt: Date }> {
+  const { agent, origin, spec } = window;
+  const figure = { agent, name: 'shifts', of: `${origin} ${spec}` };
+  const { value, countedAt } = await countedFigure(store, figure, () => sumScores(store, window), options);
+  return { shifts: await shiftsOf(store, window, value), countedAt };
+}
+
+type ShiftWindow = Parameters<typeof sumScores>[1];
+type FoundShift = Shift & { readonly releasedAt: Date | null };
+
+async function shiftsOf(store: Store, window: ShiftWindow, sums: readonly ScoreSum[]): Promise<FoundShift[]> {
+  const shifts = shiftsIn(sums);
   if (shifts.length === 0) return [];
   const released = await readShiftReleases(store, window.agent);
   return shifts.map((shift) => {

@@ -11,7 +11,7 @@ import { lendEngine, openRewardModels } from '../score/reward-models.ts';
 import { scoreWindow } from '../score/run.ts';
 import { listDatasets, readDataset } from '../store/datasets.ts';
 import type { Store } from '../store/postgres.ts';
-import { type Column, plain, sayProgress, type Terminal, table } from '../terminal.ts';
+import { type Column, counted, plain, sayProgress, type Terminal, table } from '../terminal.ts';
 import { datasetFacts } from './check.ts';
 import { type Dataset, type DatasetDraft, goneSentence } from './dataset.ts';
 import { contentsOf, type DatasetDiff, diffDatasets } from './diff.ts';
@@ -20,7 +20,7 @@ import { exportLines, exportToFile, refuseInternal } from './export-run.ts';
 import { readLines } from './files.ts';
 import type { FunnelStep } from './funnel.ts';
 import { type Condition, conditionsOf, unready } from './prerequisites.ts';
-import { releaseShift } from './release-shift.ts';
+import { needKey, releaseShift } from './release-shift.ts';
 import { curateWindow, previewWindow } from './run.ts';
 
 const funnelColumns: readonly Column[] = [
@@ -66,7 +66,7 @@ export function datasetLines(
   const { pairs } = dataset;
   const made = dataset.id === undefined ? 'not made' : `made ${clock(new Date(dataset.createdAt))}`;
   return [
-    `${terminal.paint.bold(dataset.id ?? dataset.agent)}  ${count(dataset.rows)} conversations, ${pairCount(pairs)}, ${made}`,
+    `${terminal.paint.bold(dataset.id ?? dataset.agent)}  ${counted(dataset.rows, 'conversation')}, ${pairCount(pairs)}, ${made}`,
     ...table(funnelColumns, funnelRows(dataset.funnel), terminal),
     ...((pairs.funnel[0]?.entered ?? 0) === 0
       ? []
@@ -140,13 +140,18 @@ const run = withConfigOption(new Command('run'))
 export const checkLines = (
   id: string,
   conditions: readonly Condition[],
-  terminal: Pick<Terminal, 'columns' | 'paint'>,
+  without: readonly string[],
+  { paint }: Pick<Terminal, 'columns' | 'paint'>,
 ): string[] => [
   `Dataset ${id}:`,
-  ...conditions.flatMap(({ name, met, found, needed, way }) => [
-    `${met ? terminal.paint.green('✓') : terminal.paint.red('✗')} ${name.padEnd(9)} ${found}; needed: ${needed}`,
-    ...(way === '' ? [] : [`    → ${way}`]),
-  ]),
+  ...conditions.flatMap(({ name, met, found, needed, way }) => {
+    const isLetPass = !met && without.includes(name);
+    const mark = met ? paint.green('✓') : isLetPass ? paint.yellow('!') : paint.red('✗');
+    return [
+      `${mark} ${name.padEnd(9)} ${found}; needed: ${needed}${isLetPass ? '; train.without lets it pass' : ''}`,
+      ...(way === '' ? [] : [`    → ${way}`]),
+    ];
+  }),
 ];
 
 type CheckOptions = CommonOptions & { readonly agent?: string; readonly dataset?: string };
@@ -176,7 +181,7 @@ const check = withConfigOption(new Command('check'))
         terminal.write(
           JSON.stringify({ dataset: dataset.id, ready: why === null, without: agent.train.without, conditions }),
         );
-      else for (const line of checkLines(dataset.id, conditions, terminal)) terminal.write(line);
+      else for (const line of checkLines(dataset.id, conditions, agent.train.without, terminal)) terminal.write(line);
       if (why !== null) process.exitCode = 1;
     }),
   );
@@ -184,7 +189,7 @@ const check = withConfigOption(new Command('check'))
 type ReleaseOptions = CommonOptions & { readonly agent?: string; readonly by: string; readonly reason?: string };
 
 const release = withConfigOption(new Command('release'))
-  .description('Let what came until now with a key be learned from, although its scores of a kind of task jumped.')
+  .description('Let what came until now with a key be learned from, although its scores of a task type jumped.')
   .argument('<key>', 'id of the client key, as `pawl curate check` names it')
   .argument('<type>', 'task type')
   .option('--agent <name>', 'whose (default: the first of the settings)')
@@ -198,6 +203,7 @@ const release = withConfigOption(new Command('release'))
   .action((key: string, taskType: string, { agent: named, by, reason, ...options }: ReleaseOptions) =>
     withHome(options, 'existing', async ({ store, config, terminal }) => {
       const of = { agent: agentOf(config, named).name, key, taskType };
+      await needKey(store, of);
       await releaseShift(store, of, { actor: by, reason: reason ?? null, at: new Date() });
       terminal.write(
         options.json

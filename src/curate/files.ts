@@ -155,14 +155,15 @@ export async function* readLines(
     for await (const chunk of createReadStream(path)) digest.update(chunk as Buffer);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    throw new Error(
-      `Dataset ${dataset.id} is not at ${path}, and it was made before datasets were artifacts. Put the file back from a backup or from the home it was made in, or curate again.`,
+    const older = dataset.artifact === null ? ', and it was made before datasets were artifacts' : '';
+    throw new ConflictError(
+      `The file of dataset ${dataset.id} is not at ${path}${older}. Put it back from a backup or from the home it was made in, or curate again: pawl curate run.`,
       { cause: error },
     );
   }
   const hash = digest.digest('hex');
   if (hash !== dataset.hash)
-    throw new Error(
+    throw new ConflictError(
       `${path} is not what dataset ${dataset.id} was made of: its SHA-256 is ${hash}, not ${dataset.hash}. Put the original back from a backup, or curate again.`,
     );
   for await (const text of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY }))

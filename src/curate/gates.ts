@@ -231,19 +231,29 @@ export type SetGate<Of = Passed> = {
   readonly select: <T extends Of>(all: readonly T[], settings: Settings, seed: number) => Verdict<T>;
 };
 
+/** Lists that are in the order of a seed already: what a gate left of one that was. */
+const inOrderOf = new WeakMap<readonly unknown[], number>();
+
 /**
  * Best first. Among equals the seed draws, by what was said and then by id: neither time nor order of arrival has a say, and
  * the same conversations recorded again under other ids are drawn alike.
  */
-function ranked<T extends Passed>(all: readonly T[], seed: number): T[] {
+function ranked<T extends Passed>(all: readonly T[], seed: number): readonly T[] {
+  if (inOrderOf.get(all) === seed) return all;
   const draw = (...of: string[]) =>
     createHash('sha256')
       .update(JSON.stringify([seed, ...of]))
       .digest('hex');
-  return all
-    .map((one) => ({ one, drawn: draw(one.fingerprint) + draw(one.trajectory, one.day) }))
-    .sort((a, b) => b.one.score - a.one.score || (a.drawn < b.drawn ? -1 : 1))
+  const order = all
+    .map((one) => ({ one, drawn: draw(one.fingerprint) }))
+    .sort((a, b) => {
+      if (a.one.score !== b.one.score) return b.one.score - a.one.score;
+      if (a.drawn !== b.drawn) return a.drawn < b.drawn ? -1 : 1;
+      return draw(a.one.trajectory, a.one.day) < draw(b.one.trajectory, b.one.day) ? -1 : 1;
+    })
     .map(({ one }) => one);
+  inOrderOf.set(order, seed);
+  return order;
 }
 
 /** Those with a reason are left out. */
@@ -254,6 +264,8 @@ function divided<T>(all: readonly T[], reasonOf: (candidate: T, i: number) => st
     if (reason === null) verdict.kept.push(candidate);
     else verdict.left.push({ candidate, reason });
   }
+  const seed = inOrderOf.get(all);
+  if (seed !== undefined) inOrderOf.set(verdict.kept, seed);
   return verdict;
 }
 

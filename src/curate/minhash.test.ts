@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hashWord, jaccard, signatureOf, similarIndex, similarity } from './minhash.ts';
+import { hashWord, jaccard, signatureOf, signatureShelf, similarIndex, similarity } from './minhash.ts';
 
 const setOf = (...words: string[]) => words.map(hashWord);
 const count = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => hashWord(`word${from + i}`));
@@ -27,4 +27,19 @@ test('an index names what is alike and hardly anything else, and one full bucket
   expect(near.size).toBeLessThan(5);
   for (let i = 0; i < 1000; i++) index.add(signatureOf(setOf('same')));
   expect([...index.near(signatureOf(setOf('same')))].length).toBe(10 * 256);
+});
+
+test('signatures on a shelf stay what they were, board after board', () => {
+  const shelf = signatureShelf(2);
+  const made = Array.from({ length: 5 }, (_, i) => signatureOf(count(i, i + 3)));
+  const kept = made.map(shelf);
+  expect(kept).toEqual(made);
+  expect(new Set(kept.map(({ buffer }) => buffer)).size).toBe(3);
+});
+
+test('an index of thousands finds each again', () => {
+  const index = similarIndex(10);
+  const signatures = Array.from({ length: 3000 }, (_, i) => signatureOf([hashWord(`only ${i}`)]));
+  for (const signature of signatures) index.add(signature);
+  for (const [i, signature] of signatures.entries()) expect(new Set(index.near(signature))).toEqual(new Set([i]));
 });

@@ -33,6 +33,21 @@ export function signatureOf(items: Iterable<number>): Signature {
   return least;
 }
 
+/** Signatures kept one after the other: a hundred thousand arrays of their own would take three times the memory of what is in them. */
+export function signatureShelf(perBoard = 4096): (signature: Signature) => Signature {
+  let board = new Uint32Array(0);
+  let used = 0;
+  return (signature) => {
+    if (used === board.length) {
+      board = new Uint32Array(perBoard * hashes);
+      used = 0;
+    }
+    board.set(signature, used);
+    used += hashes;
+    return board.subarray(used - hashes, used);
+  };
+}
+
 export function similarity(a: Signature, b: Signature): number {
   let same = 0;
   for (let i = 0; i < hashes; i++) if (a[i] === b[i]) same++;
@@ -66,35 +81,73 @@ const mostInBucket = 256;
 export function similarIndex(bands: number): Similar {
   const rows = hashes / bands;
   /** Band → its newest entry; `older` leads from an entry to the one before. Entry e belongs to item ⌊e / bands⌋. */
-  const newest = new Map<number, number>();
+  const newest = lastOf();
   let older = new Int32Array(1024);
   let entries = 0;
   const keyOf = (signature: Signature, band: number): number => {
     let key = band + 1;
     for (let i = band * rows; i < (band + 1) * rows; i++) key = mixed(key ^ signature[i]!);
-    return key | 0; // a small integer to the runtime
+    return key | 0;
   };
   return {
     add(signature) {
       for (let band = 0; band < bands; band++) {
-        if (entries === older.length) {
-          const grown = new Int32Array(2 * older.length);
-          grown.set(older);
-          older = grown;
-        }
-        const key = keyOf(signature, band);
-        older[entries] = newest.get(key) ?? -1;
-        newest.set(key, entries++);
+        if (entries === older.length) older = grown(older);
+        older[entries] = newest.put(keyOf(signature, band), entries);
+        entries++;
       }
     },
     *near(signature) {
       for (let band = 0; band < bands; band++) {
-        let entry = newest.get(keyOf(signature, band)) ?? -1;
+        let entry = newest.get(keyOf(signature, band));
         for (let walked = 0; entry >= 0 && walked < mostInBucket; walked++) {
           yield Math.floor(entry / bands);
           entry = older[entry]!;
         }
       }
+    },
+  };
+}
+
+function grown(list: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
+  const longer = new Int32Array(2 * list.length);
+  longer.set(list);
+  return longer;
+}
+
+/** Integer → the last number put under it, −1 for none. A Map takes four times the memory and ends at 16.7 million. */
+function lastOf() {
+  let keys = new Int32Array(1024);
+  let values = new Int32Array(1024).fill(-1);
+  let count = 0;
+  const placeOf = (key: number): number => {
+    const most = keys.length - 1;
+    let at = key & most; // keys are mixed
+    while (values[at] !== -1 && keys[at] !== key) at = (at + 1) & most;
+    return at;
+  };
+  const grow = (): void => {
+    const [oldKeys, oldValues] = [keys, values];
+    keys = new Int32Array(2 * oldKeys.length);
+    values = new Int32Array(2 * oldKeys.length).fill(-1);
+    for (const [i, value] of oldValues.entries()) {
+      if (value === -1) continue;
+      const at = placeOf(oldKeys[i]!);
+      keys[at] = oldKeys[i]!;
+      values[at] = value;
+    }
+  };
+  return {
+    get: (key: number): number => values[placeOf(key)]!,
+    /** Returns what was there before. */
+    put(key: number, value: number): number {
+      if (2 * count >= keys.length) grow();
+      const at = placeOf(key);
+      const before = values[at]!;
+      if (before === -1) count++;
+      keys[at] = key;
+      values[at] = value;
+      return before;
     },
   };
 }

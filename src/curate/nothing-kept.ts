@@ -1,5 +1,6 @@
 /** What to say when no conversation passes the gates: how many came, where they were left out, and what can be done about it. */
 import { BoundaryError } from '../errors.ts';
+import { counted } from '../terminal.ts';
 import type { FunnelStep } from './funnel.ts';
 
 /** By gate, and by reason where that says more: in whose hands it is. */
@@ -28,7 +29,7 @@ export function nothingKept(funnel: readonly FunnelStep[]): string[] {
     Object.entries(reasons).map(([reason, count]) => ({ gate, reason, count })),
   );
   return [
-    `None of ${came} conversation${came === 1 ? '' : 's'} passed every gate:`,
+    `None of ${counted(came, 'conversation')} passed every gate:`,
     ...left
       .sort((a, b) => b.count - a.count)
       .map(({ gate, reason, count }) => {

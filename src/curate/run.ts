@@ -36,6 +36,7 @@ import {
   wholeGates,
 } from './gates.ts';
 import { patternOf, questionOf } from './k-anonymity.ts';
+import { signatureShelf } from './minhash.ts';
 import { wordingOf } from './near-duplicates.ts';
 import { NothingKept } from './nothing-kept.ts';
 import { searchPairs } from './pairs.ts';
@@ -114,6 +115,7 @@ async function select<T>(
   const anonymise = (made: Made) => anonymiseRow(made, clean);
   const funnel = countFunnel(gateNames(set));
   const waiting: Waiting[] = [];
+  const [shelf, once] = [signatureShelf(), onceEach()];
   let looked = 0;
   const passes = <T>(gates: readonly Gate<T>[], candidate: T): boolean =>
     gates.every(({ name, reason }) => {
@@ -152,15 +154,15 @@ async function select<T>(
               continue;
             waiting.push({
               trajectory: made.row.trajectory,
-              day: made.row.day,
-              users: usersOf(own),
-              keys: candidate.walls.keys,
-              tenants: candidate.walls.tenants.flatMap((tenant) => tenant ?? []),
+              day: once(made.row.day),
+              users: usersOf(own).map(once),
+              keys: candidate.walls.keys.map(once),
+              tenants: candidate.walls.tenants.flatMap((tenant) => (tenant === null ? [] : once(tenant))),
               score: score.total,
               fingerprint: fingerprint(made.row),
               question: patternOf(questionOf(made.row.threads[0]!.messages)),
-              wording: wordingOf(made.row),
-              taskType: made.row.taskType,
+              wording: shelf(wordingOf(made.row)),
+              taskType: made.row.taskType === null ? null : once(made.row.taskType),
               internal: holdsConfidential({ made }, set.confidential),
               at: await spool.add(JSON.stringify(made.row)),
             });
@@ -230,6 +232,16 @@ async function lookAt(
       },
     ]),
   );
+}
+
+/** The same text again is the same string: each row of a database brings its own copies. */
+function onceEach(): (text: string) => string {
+  const known = new Map<string, string>();
+  return (text) => {
+    const first = known.get(text) ?? text;
+    known.set(first, first);
+    return first;
+  };
 }
 
 /** Rows read back from the spool at a time. */

@@ -57,7 +57,9 @@ export function auditCommand(): Command {
       withHome(options, 'existing', async ({ store, terminal }) => {
         const { rows, head, problem } = await verifyAudit(store, options.head);
         if (problem) throw new StoreError(`The audit log is not whole. ${problem.problem}`);
-        terminal.write(`${rows} rows, unbroken. Head: ${head}`);
+        terminal.write(
+          `${rows} rows, unbroken${options.head === undefined ? '' : ', and the hash given is among them'}. Head: ${head}`,
+        );
       }),
     );
   return new Command('audit').description('Who did what.').addCommand(list, { isDefault: true }).addCommand(verify);

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { compareTasks } from '../evaluate/match.ts';
 import type { Report } from '../evaluate/report.ts';
 import { sealed } from './audit.ts';
-import { type CardParts, modelCard } from './card.ts';
+import { type CardParts, cardYaml, modelCard } from './card.ts';
 import { makeRelease } from './release.ts';
 
 const release = makeRelease({ agent: 'desk', name: 'v2', upstream: 'local', model: 'm2' }, Date.UTC(2026, 4, 20, 12));
@@ -13,6 +14,7 @@ const nothing: CardParts = {
   report: null,
   rollout: null,
   dataset: null,
+  compatibility: null,
   lineage: [],
   audit: [],
 };
@@ -40,6 +42,8 @@ describe('a model card', () => {
       'No training run is on record.',
       'It has not been evaluated.',
       'Whether it forgot anything is not known: there is no report.',
+      'Whether it fits where it is to serve was not checked.',
+      'Whether it learned tricks was not looked at.',
       'It has had no traffic.',
       'Nobody has acted on this release yet.',
     ])
@@ -66,6 +70,32 @@ describe('a model card', () => {
     expect(card).toContain(`- 2026-05-20 12:00: release-created by ann\n\nAudit row 1, hash \`${row.hash}\`.`);
   });
 
+  it('has every gate with its figures, and says under safety what was found and what could not be', () => {
+    const gate = { baseline: 0.1, candidate: 0.4, limit: 0.1, look: [{ task: 't1', attempt: 0, answer: 'No.' }] };
+    const gates: Report['gates'] = [
+      { ...gate, name: 'refusals', verdict: 'fail', reason: '40% refuse and solve nothing.' },
+      { ...gate, name: 'drift', verdict: 'unmeasured', baseline: null, candidate: null, reason: 'No tokens.' },
+      { ...gate, name: 'length', verdict: 'pass', reason: 'As long as before.' },
+    ];
+    const card = modelCard({ ...nothing, report: { ...report, gates } });
+    expect(card).toContain(
+      '| gate | before | after | limit | verdict |\n|---|---:|---:|---:|---|\n| refusals | 0.10 | 0.40 | 0.10 | fail |\n| drift | – | – | 0.10 | unmeasured |',
+    );
+    expect(card).toContain('Found by gates:\n- refusals: 40% refuse and solve nothing.\n\nNot measured: drift.');
+    const read = parse(cardYaml({ ...nothing, report: { ...report, gates } }));
+    expect(read.evaluation.gates[0]).toEqual({
+      name: 'refusals',
+      verdict: 'fail',
+      baseline: 0.1,
+      candidate: 0.4,
+      limit: 0.1,
+      reason: '40% refuse and solve nothing.',
+    });
+    expect(read.safety).toMatchObject({ stoppedBy: ['refusals'], askedBy: [] });
+    const clean = modelCard({ ...nothing, report: { ...report, gates: [gates[2]!] } });
+    expect(clean).toContain('No gate found drift or a trick.');
+  });
+
   it('says why, where a person gave a reason, and what was forced', () => {
     const row = sealed(
       {
@@ -75,6 +105,9 @@ describe('a model card', () => {
       null,
     );
     expect(modelCard({ ...nothing, audit: [row] })).toContain('rollout-started by eve, forced: A dare.\n');
+    const ended = { agent: 'desk', actor: 'pawl', event: 'run-finished', subject: 'turn-1', at: release.createdAt };
+    const unsaid = sealed({ ...ended, details: { reason: null, step: 73 } }, null);
+    expect(modelCard({ ...nothing, audit: [unsaid] })).toContain('run-finished by pawl\n');
   });
 
   it('does not let a name become markup', () => {

@@ -3,6 +3,7 @@
  * what was found unsafe, who agreed. What no record says, the card says is not known. Follows Mitchell et al., "Model Cards
  * for Model Reporting" (2019), in short.
  */
+import type { Compatibility } from '../evaluate/compatibility.ts';
 import type { Report } from '../evaluate/report.ts';
 import { consequence, percent } from '../evaluate/verdict.ts';
 import type { RunRecord } from '../train/run-record.ts';
@@ -26,13 +27,16 @@ export type CardParts = {
     readonly gates: readonly { readonly gate: string; readonly entered: number; readonly passed: number }[];
     readonly kAnonymity: number | null;
   } | null;
+  /** Whether it fits where it is to serve, as last checked; null: nobody has. */
+  readonly compatibility: Pick<Compatibility, 'verdict' | 'checks' | 'at'> | null;
   /** What it was made from, the nearest first. */
   readonly lineage: readonly Release[];
-  /** Audit rows about the release and its rollout, oldest first. */
+  /** Audit rows about the release, its rollout, report, run and dataset, oldest first. */
   readonly audit: readonly AuditRow[];
 };
 
-export function modelCard({ release, baseline, run, report, rollout, dataset, lineage, audit }: CardParts): string {
+export function modelCard(parts: CardParts): string {
+  const { release, baseline, run, report, rollout, dataset, lineage, audit } = parts;
   const head = audit.at(-1);
   return `${[
     `# ${inline(release.name)}`,
@@ -70,6 +74,7 @@ export function modelCard({ release, baseline, run, report, rollout, dataset, li
       : `Made from ${lineage.map(({ name }) => inline(name)).join(', which was made from ')}${run === null ? '' : `; trained from ${inline(base(run.base))}`}.`,
     '## Evaluation',
     ...evaluation(report),
+    fits(parts.compatibility),
     '## Safety',
     ...safety(report, rollout),
     '## Approval',
@@ -88,7 +93,17 @@ function answering({ sampling, prompt, thinking }: Release): string[] {
 }
 
 /** The same records for a program, as YAML. */
-export const cardYaml = ({ release, baseline, run, report, rollout, dataset, lineage, audit }: CardParts): string =>
+export const cardYaml = ({
+  release,
+  baseline,
+  run,
+  report,
+  rollout,
+  dataset,
+  compatibility,
+  lineage,
+  audit,
+}: CardParts): string =>
   `${yaml({
     release: { ...release, createdAt: day(release.createdAt) },
     replaces: baseline?.name ?? null,
@@ -101,8 +116,17 @@ export const cardYaml = ({ release, baseline, run, report, rollout, dataset, lin
     evaluation: report && {
       ...{ report: report.id, suite: report.suite, attempts: report.attempts, verdict: report.verdict },
       ...{ reasons: report.reasons, overall: report.overall, types: report.types },
+      ...{ passK: report.passK ?? null, reward: report.reward ?? null, broad: report.broad ?? null },
+      gates: (report.gates ?? []).map(({ look: _, ...gate }) => gate),
     },
-    safety: { drift: report?.drift ?? null },
+    compatibility: compatibility && {
+      ...{ verdict: compatibility.verdict, at: day(compatibility.at), checks: compatibility.checks },
+    },
+    safety: {
+      drift: report?.drift ?? null,
+      stoppedBy: gatesWith(report, 'fail'),
+      askedBy: gatesWith(report, 'inconclusive'),
+    },
     rollout: rollout && { id: rollout.id, phase: rollout.phase, share: weightOf(rollout), reasons: rollout.reasons },
     approvals: audit.map(({ n, at, actor, event, hash }) => ({ n, at: day(at), by: actor, event, hash })),
   })}\n`;
@@ -117,8 +141,52 @@ function evaluation(report: Report | null): string[] {
   const rows = Object.entries(report.types).map(([name, type]) => row(name, type));
   return [
     `${asked} Difference ${points(overall.difference)} (95% interval ${points(low)} to ${points(high)}).${overall.detectable === null ? '' : ` The suite can be relied on to show ${points(overall.detectable)} or more.`}`,
-    ['| tasks | n | before | after |', '|---|---:|---:|---:|', row('all', overall), ...rows].join('\n'),
+    ['| tasks | n | before | after |', '|---|---:|---:|---:|', row('all', overall), ...rows, ...broad(report)].join(
+      '\n',
+    ),
+    ...(report.passK ?? []).map(
+      ({ k, baseline, candidate }) =>
+        `All of ${k} attempts solve a task: ${percent(baseline)} before, ${percent(candidate)} after.`,
+    ),
+    ...gateTable(report),
     verdict,
+  ];
+}
+
+function fits(compatibility: CardParts['compatibility']): string {
+  if (compatibility === null) return 'Whether it fits where it is to serve was not checked.';
+  const { verdict, checks, at } = compatibility;
+  return `Where it is to serve, checked ${day(at)}: **${verdict}**. ${checks.map(({ name, verdict: end, reason }) => `${name} ${end}: ${inline(reason)}`).join(' ')}`;
+}
+
+const broad = ({ broad: other }: Report): string[] =>
+  other === undefined ? [] : [row(`broad: ${other.suite}`, other.comparison)];
+
+function gateTable({ gates = [] }: Report): string[] {
+  if (gates.length === 0) return [];
+  const figure = (value: number | null) => (value === null ? '–' : value.toFixed(2));
+  const rows = gates.map(
+    ({ name, baseline, candidate, limit, verdict }) =>
+      `| ${inline(name)} | ${figure(baseline)} | ${figure(candidate)} | ${figure(limit)} | ${verdict} |`,
+  );
+  return [['| gate | before | after | limit | verdict |', '|---|---:|---:|---:|---|', ...rows].join('\n')];
+}
+
+const gatesWith = (report: Report | null, verdict: Report['verdict']): string[] =>
+  (report?.gates ?? []).filter((gate) => gate.verdict === verdict).map(({ name }) => name);
+
+/** What looked for drift and tricks, and found or could not find them. */
+function gatesSaid(report: Report | null): string[] {
+  if (report === null || (report.gates ?? []).length === 0) return ['Whether it learned tricks was not looked at.'];
+  const reasons = (verdict: Report['verdict']) =>
+    report.gates!.flatMap((gate) => (gate.verdict === verdict ? [`${inline(gate.name)}: ${inline(gate.reason)}`] : []));
+  const found = [...reasons('fail'), ...reasons('inconclusive')];
+  const untold = gatesWith(report, 'unmeasured');
+  return [
+    found.length === 0
+      ? 'No gate found drift or a trick.'
+      : ['Found by gates:', ...found.map((one) => `- ${one}`)].join('\n'),
+    ...(untold.length === 0 ? [] : [`Not measured: ${untold.map(inline).join(', ')}.`]),
   ];
 }
 
@@ -140,12 +208,12 @@ function safety(report: Report | null, rollout: Rollout | null): string[] {
   const drift = report?.drift ?? null;
   const moved =
     drift === null ? [] : [`Its answers moved ${Math.max(0, drift).toFixed(2)} nats per token from the baseline’s.`];
-  return [[fallen, ...moved].join(' '), traffic];
+  return [[fallen, ...moved].join(' '), ...gatesSaid(report), traffic];
 }
 
 function auditLine({ at, actor, event, details }: AuditRow): string {
-  const { forced, reason } = JSON.parse(details) as { readonly forced?: boolean; readonly reason?: string };
-  const why = reason === undefined ? '' : `: ${inline(reason)}`;
+  const { forced, reason } = JSON.parse(details) as { readonly forced?: boolean; readonly reason?: string | null };
+  const why = reason === undefined || reason === null ? '' : `: ${inline(reason)}`;
   return `- ${day(at)}: ${inline(event)} by ${inline(actor)}${forced === true ? ', forced' : ''}${why}`;
 }
 const left = (reasons: Readonly<Record<string, number>>): string =>

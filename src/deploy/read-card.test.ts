@@ -2,9 +2,12 @@ import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { datasetId } from '../curate/dataset.ts';
 import { settings, settingsKept } from '../curate/settings.ts';
+import { saveCompatibility } from '../store/compatibility.ts';
 import { saveDataset } from '../store/datasets.ts';
 import { noon } from '../store/fixtures.ts';
+import { saveReport } from '../store/reports.ts';
 import { withStore } from '../store/test-store.ts';
+import { audit } from './audit.ts';
 import { readCard, readCardYaml } from './read-card.ts';
 import { createRelease } from './reconcile.ts';
 
@@ -35,4 +38,36 @@ it('a card names the dataset the release came from, with what was left out of it
   expect(read.approvals).toMatchObject([{ by: 'ann', event: 'release-created' }]);
   const other = await createRelease(store, { ...given, name: 'v3', dataset: 'desk-v9' }, 'ann', noon);
   expect(await readCard(store, other)).toContain('Dataset desk-v9; its record is not here any more.');
+});
+
+it('a card has the newest evaluation of a release that nobody rolled out, and who asked for it', async () => {
+  const store = await withStore();
+  const release = await createRelease(
+    store,
+    { agent: 'desk', name: 'v2', upstream: 'local', model: 'm2' },
+    'ann',
+    noon,
+  );
+  expect(await readCard(store, release)).toContain('It has not been evaluated.');
+  const report = {
+    ...{ id: 'report-1', agent: 'desk', baseline: 'v1', candidate: 'v2', attempts: 1, temperature: 1, seed: 7 },
+    ...{ suite: { name: 'golden', hash: 'abc', tasks: 0 }, overall: null, types: {}, tasks: [], drift: null },
+    ...{ verdict: 'fail', reasons: ['It refuses.'], seconds: 0, createdAt: noon },
+  } as const;
+  await saveReport(store, report as never);
+  await audit(store.db, {
+    agent: 'desk',
+    actor: 'bob',
+    event: 'evaluation-ended',
+    subject: 'report-1',
+    details: {},
+    at: noon,
+  });
+  const checks = [{ name: 'tools', verdict: 'fail', reason: 'No call came back.' }] as const;
+  await saveCompatibility(store, { agent: 'desk', release: 'v2', verdict: 'fail', checks: [...checks], at: noon });
+  const card = await readCard(store, release);
+  expect(card).toContain('checked 2026-05-20 12:00: **fail**. tools fail: No call came back.');
+  expect(parse(await readCardYaml(store, release))).toMatchObject({ compatibility: { verdict: 'fail', checks } });
+  expect(card).toContain('Verdict: **fail**. It refuses.');
+  expect(card).toContain('evaluation-ended by bob');
 });

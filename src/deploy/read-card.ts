@@ -1,10 +1,11 @@
 /** The model card of a release from everything that is stored about it. */
 import type { Dataset } from '../curate/dataset.ts';
 import { readAudit } from '../store/audit.ts';
+import { readCompatibility } from '../store/compatibility.ts';
 import { readDataset } from '../store/datasets.ts';
 import type { Store } from '../store/postgres.ts';
 import { readRelease } from '../store/releases.ts';
-import { readReport } from '../store/reports.ts';
+import { latestReport, readReport } from '../store/reports.ts';
 import { listRollouts } from '../store/rollouts.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import { type CardParts, cardYaml, modelCard } from './card.ts';
@@ -20,14 +21,18 @@ async function readParts(store: Store, release: Release): Promise<CardParts> {
   const [rollout = null] = await listRollouts(store, { candidate: release.id, limit: 1 });
   const baseline = rollout === null ? null : await readRelease(store, { id: rollout.baseline });
   const reportId = rollout?.report ?? release.report;
-  const report = reportId === null ? null : await readReport(store, reportId);
+  // A forced rollout has none; the release may have been evaluated all the same, and the card must not say that it was not.
+  const report =
+    (reportId === null ? null : await readReport(store, reportId)) ??
+    (await latestReport(store, { agent: release.agent, candidate: release.name }));
   const run = release.run === null ? null : await postgresRunStore(store).get(release.run);
   const dataset = release.dataset === null ? null : await readDataset(store, { id: release.dataset });
-  const about = [release.id, ...(rollout === null ? [] : [rollout.id])];
+  const about = [release.id, rollout?.id, report?.id, release.run, release.dataset].filter((id) => id != null);
   const audit = (await Promise.all(about.map((subject) => readAudit(store, { subject, limit: 1000 })))).flat();
   return {
     ...{ release, baseline, run, report, rollout },
     dataset: dataset && summaryOf(dataset),
+    compatibility: await readCompatibility(store, { agent: release.agent, release: release.name }),
     lineage: await parentsOf(store, release),
     audit: audit.sort((a, b) => a.n - b.n),
   };

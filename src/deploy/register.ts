@@ -74,7 +74,9 @@ export async function registerRelease(
     throw missing('dataset', asked.dataset, agent);
   if (thinking !== null && config.upstreams[answering.upstream]?.thinking === undefined)
     throw new ConflictError(
-      `Upstream ${answering.upstream} cannot be told of a thinking budget. Set thinking in it in pawl.config.ts (docs/releases.md), or leave --thinking away.`,
+      answering.upstream === engineUpstream
+        ? 'Pawl’s own engine has no thinking budget: leave --thinking away, or serve the model from an upstream that has one (docs/releases.md).'
+        : `Upstream ${answering.upstream} cannot be told of a thinking budget. Set thinking in it in pawl.config.ts (docs/releases.md), or leave --thinking away.`,
     );
   const from = { run: asked.run ?? null, report: report ?? null, dataset: dataset ?? null };
   const { upstream, checkpoint } = answering;

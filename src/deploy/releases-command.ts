@@ -1,7 +1,7 @@
 /** `pawl releases create|serve|list|show|card`: what can answer traffic, and what does. */
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
-import { hashedId } from '../collect/person.ts';
+import { typedUser } from '../collect/person.ts';
 import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
 import { ConfigError, NotFoundError } from '../errors.ts';
@@ -9,7 +9,6 @@ import { listKeys } from '../store/keys.ts';
 import { listPins } from '../store/pins.ts';
 import type { Store } from '../store/postgres.ts';
 import { listReleases, readRelease, routedAliases, servingRelease } from '../store/releases.ts';
-import { readTaskRouting } from '../store/task-routings.ts';
 import { type Column, oneLine, plain, table } from '../terminal.ts';
 import { adapterState } from './adapter-state.ts';
 import { type ActOptions, acting, type ListOptions, listing, reasonOption, time } from './command-parts.ts';
@@ -18,6 +17,7 @@ import { readCard, readCardYaml } from './read-card.ts';
 import { serveRelease } from './reconcile.ts';
 import { findRelease, type ReleaseAsked, registerRelease, releaseAsked } from './register.ts';
 import { releaseSchema } from './release.ts';
+import { standingRouting } from './task-routing.ts';
 
 type OneOptions = CommonOptions & { readonly agent?: string };
 const agentOption = ['--agent <name>', 'whose it is (default: the first agent of the settings)'] as const;
@@ -99,7 +99,9 @@ const create = acting('create', 'Register a release: a model or checkpoint that 
       const next =
         serves === null
           ? `Nothing serves ${agent} yet: \`pawl releases serve ${name} --agent ${agent}\` lets it answer.`
-          : `${serves.name} serves; \`pawl evaluate --agent ${agent} --candidate ${name}\` compares the two, \`pawl rollouts start --agent ${agent} --candidate ${name}\` brings it to the users.`;
+          : serves.name === name
+            ? 'It was made before, and serves.'
+            : `${serves.name} serves; \`pawl evaluate --agent ${agent} --candidate ${name}\` compares the two, \`pawl rollouts start --agent ${agent} --candidate ${name}\` brings it to the users.`;
       terminal.write(plain(`Release ${name} of agent ${agent}: ${release.model} at upstream ${release.upstream}.`));
       terminal.write(terminal.paint.dim(plain(next)));
     }),
@@ -224,12 +226,18 @@ const card = withConfigOption(new Command('card'))
     }),
   );
 
-type PinOptions = ActOptions & OneOptions & { readonly key?: string; readonly user?: string };
+type PinOptions = ActOptions &
+  OneOptions & { readonly key?: string; readonly user?: string; readonly hashed?: boolean };
 
 /** The key by its name or id, the user as the agent sends them. */
-async function pinnedFrom(store: Store, agent: string, { key, user }: PinOptions, secret: string): Promise<Pinned> {
+async function pinnedFrom(
+  store: Store,
+  agent: string,
+  { key, user, hashed }: PinOptions,
+  secret: string,
+): Promise<Pinned> {
   if ((key === undefined) === (user === undefined)) throw new ConfigError('Give --key or --user, one of the two.');
-  if (user !== undefined) return { kind: 'user', value: hashedId(user, secret) };
+  if (user !== undefined) return { kind: 'user', value: typedUser(user, secret, hashed) };
   const found = (await listKeys(store)).find((one) => one.agent === agent && (one.id === key || one.name === key));
   if (found === undefined)
     throw new NotFoundError(`Agent ${agent} has no key ${key}; \`pawl keys list\` shows those that exist.`);
@@ -240,7 +248,8 @@ const pinOptions = (command: Command): Command =>
   command
     .option(...agentOption)
     .option('--key <name>', 'a client key, by its name or id')
-    .option('--user <id>', 'a user, by the id that the agent sends');
+    .option('--user <id>', 'a user, by the id that the agent sends')
+    .option('--hashed', 'the user is given by the hash that a list shows');
 
 const pinTo = pinOptions(acting('pin', 'Pin a client key or a user to a release, whatever is rolled out.'))
   .argument('<name>', 'name of the release')
@@ -295,10 +304,14 @@ const routing = withConfigOption(new Command('routing'))
   .action((options: OneOptions) =>
     withHome(options, 'existing', async ({ config, store, terminal }) => {
       const agent = agentOf(config, options.agent).name;
-      const found = await readTaskRouting(store, agent);
-      if (options.json) return terminal.write(JSON.stringify(found));
-      if (found === null || found.types.length === 0)
+      const standing = await standingRouting(store, agent);
+      if (options.json)
+        return terminal.write(JSON.stringify(standing && { ...standing.routing, notInForce: standing.notInForce }));
+      const found = standing?.routing;
+      if (found === undefined || found.types.length === 0)
         return terminal.write(`Every type of task of ${agent} is answered by the release that serves.`);
+      const { notInForce } = standing!;
+      if (notInForce !== null) terminal.write(plain(`Not in force: ${notInForce}.`));
       const name = async (id: string) => (await readRelease(store, { id }))!.name;
       terminal.write(
         plain(

@@ -102,6 +102,30 @@ describe('picking a release', () => {
     drawn = 0.06;
     expect(routes.pick('desk', caller(null))?.release).toBe(v1);
   });
+
+  it('is unsure of a conversation that began elsewhere and would get the candidate, until it is told', () => {
+    const routes = createRoutes();
+    routes.replace(at(2));
+    const [user] = users.filter((one) => isAssigned('r1', `u:${one}`, 0.5)) as [string];
+    const [other] = users.filter((one) => !isAssigned('r1', `u:${one}`, 0.5)) as [string];
+    const going = (name: string, trajectory: string) => ({ ...caller(name, trajectory), continues: () => true });
+    expect(routes.pick('desk', going(user, 't1'))).toMatchObject({ unsure: true });
+    routes.began(caller(user, 't1'), 'v1');
+    expect(routes.pick('desk', going(user, 't1'))).toMatchObject({ release: v1, fallback: null });
+    routes.began(caller(user, 't2'), 'v2');
+    expect(routes.pick('desk', going(user, 't2'))).toMatchObject({ release: v2, fallback: v1 });
+    // What is not in play any more says nothing.
+    routes.began(caller(user, 't3'), 'v0');
+    expect(routes.pick('desk', going(user, 't3'))).toMatchObject({ unsure: true });
+    // One that begins here, and one of a user who has what everybody had, are nobody's question.
+    for (const [name, picked] of [
+      [routes.pick('desk', caller(user, 't4')), v2],
+      [routes.pick('desk', going(other, 't5')), v1],
+    ] as const) {
+      expect(name).toMatchObject({ release: picked });
+      expect(name).not.toHaveProperty('unsure');
+    }
+  });
 });
 
 describe('routes in memory', () => {

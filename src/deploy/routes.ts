@@ -5,7 +5,8 @@
  *
  * A trajectory keeps the release it began with while that one is in play: growing weights move users from the baseline to
  * the candidate, but not in the middle of a conversation. What began where is remembered for the newest trajectories of this
- * process only; after a restart, or in another gateway, the user's own assignment decides.
+ * process; of one that began elsewhere, or before a restart, `pick` says that it is unsure, and whoever asks may find out and say so
+ * (`began`). Otherwise the user's own assignment decides.
  */
 import type { Logger } from 'pino';
 import { follow } from '../store/follow.ts';
@@ -24,6 +25,8 @@ export type Picked = {
   readonly alone?: boolean;
   /** How long its first byte is waited for where there is a fallback. */
   readonly firstByteMs?: number;
+  /** The conversation goes on, and where it began is not known here. */
+  readonly unsure?: boolean;
   /** Set where the candidate is asked too, once the user has their answer. */
   readonly shadow?: Shadowing | null;
 };
@@ -45,6 +48,8 @@ export type Caller = {
   readonly key?: string;
   /** What the request says it is about. */
   readonly taskType?: string | null;
+  /** Whether the request goes on with a conversation, as far as it shows that; asked where it matters. */
+  readonly continues?: () => boolean;
   /** The user as the database knows them; asked for where somebody is pinned. */
   readonly hashed?: () => string | null;
 };
@@ -55,8 +60,12 @@ export type Routes = {
    * one that is not in play.
    */
   pick(model: string, caller: Caller, mayChoose?: (candidate: Release) => boolean): Picked | null;
+  /** What a trajectory began with, by name; nothing where that one is not in play. */
+  began(caller: Pick<Caller, 'agent' | 'trajectory'>, release: string): void;
   replace(routes: readonly StoredRoute[]): void;
 };
+
+type Better = Pick<StoredRoute['tasks'][number], 'release' | 'firstByteMs'>;
 
 type Route = {
   readonly names: ReadonlySet<string>;
@@ -69,7 +78,7 @@ type Route = {
   } | null;
   readonly shadow: Shadowing | null;
   /** By type of task, where another release is better at it. */
-  readonly tasks: ReadonlyMap<string, Release>;
+  readonly tasks: ReadonlyMap<string, Better>;
   readonly pins: { readonly key: ReadonlyMap<string, Release>; readonly user: ReadonlyMap<string, Release> };
 };
 
@@ -111,11 +120,10 @@ export function createRoutes(draw: () => number = Math.random): Routes {
     { taskType }: Caller,
     begun: string | undefined,
     mayChoose: (candidate: Release) => boolean,
-  ): Release | null => {
-    if (tasks.size === 0) return null;
+  ): Better | null => {
     const [of] = tasks.values();
-    if (of!.id === canary?.candidate.id || !mayChoose(of!)) return null;
-    if (begun === of!.id) return of!;
+    if (of === undefined || of.release.id === canary?.candidate.id || !mayChoose(of.release)) return null;
+    if (begun === of.release.id) return of;
     if (begun !== undefined && (begun === release.id || begun === canary?.candidate.id)) return null;
     return (typeof taskType === 'string' ? tasks.get(taskType) : undefined) ?? null;
   };
@@ -134,15 +142,25 @@ export function createRoutes(draw: () => number = Math.random): Routes {
       if (route === undefined || !route.names.has(model)) return null;
       const pinned = pinnedTo(route, caller);
       if (pinned !== null) return { release: pinned, fallback: null };
-      const key = caller.trajectory === null ? null : `${caller.agent}\u0000${caller.trajectory}`;
+      const key = keyOf(caller);
       const begun = key === null ? undefined : begunWith(key);
       const better = betterAt(route, caller, begun, mayChoose);
-      const release = better ?? assigned(route, caller, begun, mayChoose);
+      const release = better?.release ?? assigned(route, caller, begun, mayChoose);
+      if (begun === undefined && key !== null && isUnsure(route, release) && caller.continues?.() === true)
+        return { release, fallback: null, unsure: true };
       if (key !== null) remember(key, release.id);
       if (release.id === route.release.id)
         return { release, fallback: null, shadow: isDrawn(route.shadow, caller) ? route.shadow : null };
-      if (better !== null) return { release, fallback: route.release };
-      return { release, fallback: route.release, firstByteMs: route.canary!.firstByteMs };
+      const firstByteMs = better === null ? route.canary!.firstByteMs : better.firstByteMs;
+      return { release, fallback: route.release, ...(firstByteMs === undefined ? {} : { firstByteMs }) };
+    },
+    began(caller, name) {
+      const key = keyOf(caller);
+      const route = byAgent.get(caller.agent);
+      if (key === null || route === undefined) return;
+      const inPlay = [route.release, route.canary?.candidate, [...route.tasks.values()][0]?.release];
+      const found = inPlay.find((one) => one?.name === name);
+      if (found !== undefined) remember(key, found.id);
     },
     replace(routes) {
       byAgent = new Map(
@@ -150,13 +168,19 @@ export function createRoutes(draw: () => number = Math.random): Routes {
           agent,
           {
             ...{ names: new Set([agent, ...aliases]), release, ...openFrom(open), pins: pinsFrom(pins) },
-            tasks: new Map(tasks.map(({ type, release: better }) => [type, better])),
+            tasks: new Map(tasks.map(({ type, ...better }) => [type, better])),
           },
         ]),
       );
     },
   };
 }
+
+const keyOf = ({ agent, trajectory }: Pick<Caller, 'agent' | 'trajectory'>): string | null =>
+  trajectory === null ? null : `${agent}\u0000${trajectory}`;
+
+/** Weights only grow, so without types of task whoever gets the serving release has had it before. */
+const isUnsure = ({ release, tasks }: Route, picked: Release): boolean => tasks.size > 0 || picked.id !== release.id;
 
 /** Last known routes may be older than pins. */
 const pinsFrom = (pins: StoredRoute['pins']): Route['pins'] => {

@@ -8,10 +8,11 @@
  */
 import { normalQuantile } from '../evaluate/statistics.ts';
 import { readAudit } from '../store/audit.ts';
+import { isFlagOn } from '../store/flags.ts';
 import { holds, type Lead } from '../store/lead.ts';
 import { readSaid } from '../store/measures.ts';
 import type { Store } from '../store/postgres.ts';
-import { readRelease, servingRelease } from '../store/releases.ts';
+import { readKilled, readRelease, servingRelease } from '../store/releases.ts';
 import { listRollouts } from '../store/rollouts.ts';
 import { putTaskRouting, readTaskRouting } from '../store/task-routings.ts';
 import { audit } from './audit.ts';
@@ -120,6 +121,23 @@ async function routingAfter(store: Store, rollout: Rollout, now: number): Promis
     steps.push({ baseline: await of(names.baseline), candidate: await of(names.candidate) });
   }
   return { ...routing, types: taskRoutes(steps, to, settings) };
+}
+
+/** What was found last, and why it is not in force; null: it is. */
+export type Standing = { readonly routing: TaskRouting; readonly notInForce: string | null };
+
+export async function standingRouting(store: Store, agent: string): Promise<Standing | null> {
+  const routing = await readTaskRouting(store, agent);
+  if (routing === null) return null;
+  const killed = await readKilled(store, agent);
+  if (killed !== null) return { routing, notInForce: `the kill switch is pulled (${killed.by}: ${killed.reason})` };
+  if (!(await isFlagOn(store, agent, 'routing')))
+    return { routing, notInForce: 'the flag routing is off (`pawl flags on routing`)' };
+  const serving = await servingRelease(store, agent);
+  return {
+    routing,
+    notInForce: serving?.id === routing.serving ? null : `${serving?.name ?? 'nothing'} serves now`,
+  };
 }
 
 /** Whether a candidate that was taken back did nothing worse than succeed less often at something. */

@@ -54,7 +54,7 @@ export async function serve(options: ServeOptions): Promise<ServeHandle> {
   server.keepAliveTimeout = 65_000;
   await new Promise<void>((done, fail) => {
     server.once('error', (cause: NodeJS.ErrnoException) => {
-      const why = cause.code === 'EADDRINUSE' ? `port ${port} is taken` : cause.message;
+      const why = cause.code === 'EADDRINUSE' ? `port ${port} is taken; give another` : cause.message;
       fail(new EngineError(`The engine cannot listen on ${host}:${port}: ${why}.`, { cause }));
     });
     server.listen(port, host, done);

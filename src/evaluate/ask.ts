@@ -87,7 +87,7 @@ async function readRubric(path: string): Promise<string> {
 
 async function named(store: Store, agent: string, name: string) {
   const release = await readRelease(store, { agent, name });
-  if (release !== null) return { name, checkpoint: engineWeights(release) };
+  if (release !== null) return { name, checkpoint: engineWeights(release), internal: release.internal };
   throw new NotFoundError(
     `Agent ${agent} has no release ${name}; \`pawl releases list --agent ${agent}\` shows those that exist, \`pawl releases create\` makes one.`,
   );
@@ -95,7 +95,7 @@ async function named(store: Store, agent: string, name: string) {
 
 async function serving(store: Store, agent: string) {
   const release = await servingRelease(store, agent);
-  if (release !== null) return { name: release.name, checkpoint: engineWeights(release) };
+  if (release !== null) return { name: release.name, checkpoint: engineWeights(release), internal: release.internal };
   throw new ConfigError(
     `No release of agent ${agent} serves yet, so there is nothing to compare with: name a release with --baseline, or let one serve with \`pawl releases serve NAME\`.`,
   );

@@ -4,6 +4,7 @@
  */
 
 import type { Turn } from '../collect/turn.ts';
+import { unrecordedTurn } from '../collect/unrecorded-turn.ts';
 import { uuidv7 } from '../collect/uuid.ts';
 import type { Services } from '../score/scorer.ts';
 import type { RewardSpec } from '../score/weighted.ts';
@@ -165,36 +166,13 @@ async function paidFor(
 /** The exchange as the recorder would have it, for scorers. */
 function turnOf(asked: Case, one: Conversation, { agent, name }: ThroughDoor, message: object): Turn {
   const startedAt = Date.now();
-  return {
-    id: uuidv7(startedAt),
-    trajectory: one.id,
-    agent,
-    user: null,
-    origin: 'evaluation',
-    keys: [],
-    endpoint: 'chat',
-    startedAt,
-    firstTokenMs: null,
-    latencyMs: 0,
-    upstream: '',
-    release: name,
-    model: agent,
-    status: 'ok',
-    httpStatus: 200,
-    error: null,
-    attempts: 1,
-    stream: false,
+  return unrecordedTurn({
+    ...{ id: uuidv7(startedAt), trajectory: one.id, agent, origin: 'evaluation', startedAt, release: name },
     request: { model: agent, messages: asked.messages, ...(asked.tools ? { tools: asked.tools } : {}) },
     choices: [
       { index: 0, message: { ...message } as AssistantMessage & Record<string, unknown>, finishReason: 'stop' },
     ],
-    promptTokens: null,
-    completionTokens: null,
-    reasoningTokens: null,
-    usage: null,
-    threadKey: null,
-    redactions: {},
-  };
+  });
 }
 
 async function within<T>(seconds: number, work: Promise<T>): Promise<T> {

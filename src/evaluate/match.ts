@@ -5,8 +5,9 @@
  */
 import type { Answer } from './answer.ts';
 import { type Comparison, compare, compareGraded, type Graded, holm } from './compare.ts';
-import { type Gated, type GateSettings, gateSettings, gatesOf } from './gates/all.ts';
-import type { Gate } from './gates/gate.ts';
+import { type Gated, type GateSettings, gatedCases, gateSettings, gatesOf } from './gates/all.ts';
+import type { Embedded } from './gates/diversity.ts';
+import type { Gate, GatedCase } from './gates/gate.ts';
 import type { PerturbedCase } from './gates/perturbed.ts';
 import { type PassK, passK, type Solved } from './pass-k.ts';
 import { type Report, reportId } from './report.ts';
@@ -50,6 +51,8 @@ export type Match = {
   readonly gated?: Pick<Gated, 'rubric'>;
   /** Measured after both have played; null where tokens are not known. */
   readonly drift?: () => Promise<number | null>;
+  /** What an embedding model makes of the answers; asked only where the gate on diversity is. */
+  readonly embed?: (cases: readonly GatedCase[]) => Promise<Embedded>;
   /** What is played beside the suite, once that is done. */
   readonly beside?: (played: Report['tasks']) => Promise<Beside>;
   readonly signal?: AbortSignal;
@@ -96,9 +99,11 @@ export async function playMatch(match: Match): Promise<Report> {
   const { overall, types } = compareTasks(tasks, seed);
   const { broad = null, perturbed = null, compatibility = null } = (await match.beside?.(tasks)) ?? {};
   const limits = settings.gates ?? gateSettings.parse({});
+  const embedded =
+    limits.diversity === null ? null : ((await match.embed?.(gatedCases({ entries, baseline, candidate }))) ?? null);
   const gates = [
     ...(compatibility === null ? [] : [compatibility]),
-    ...gatesOf({ entries, baseline, candidate, drift, perturbed, ...match.gated }, limits),
+    ...gatesOf({ entries, baseline, candidate, drift, perturbed, embedded, ...match.gated }, limits),
   ];
   const slices = { ...types, ...(broad === null ? {} : { [`the broad suite ${broad.suite}`]: broad.comparison }) };
   const { verdict, reasons } = judge({ tasks: tasks.length, overall, types: slices, gates }, settings);

@@ -75,6 +75,6 @@ describe('a suite of tasks', () => {
 
 test('a file that is not there is named', async () => {
   await expect(readSuite('/nowhere/golden.jsonl', 'desk', null)).rejects.toThrow(
-    '/nowhere/golden.jsonl cannot be read',
+    'There is no suite /nowhere/golden.jsonl: no such file.',
   );
 });

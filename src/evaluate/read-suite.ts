@@ -21,7 +21,8 @@ export async function readSuite<Data, Database>(
 ): Promise<Suite<Data>> {
   const size = await stat(path).then(
     (found) => found.size,
-    (error: Error) => {
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') throw new ConfigError(`There is no suite ${path}: no such file.`, { cause: error });
       throw new ConfigError(`The suite ${path} cannot be read: ${error.message}`, { cause: error });
     },
   );
@@ -110,7 +111,8 @@ const sentenceOf = (error: unknown): string =>
     : (error as Error).message;
 
 function unusable(path: string, problems: readonly string[]): ConfigError {
-  const shown = problems.slice(0, problemsShown).map((problem) => `  ${problem}`);
+  const inOrder = [...problems].sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
+  const shown = inOrder.slice(0, problemsShown).map((problem) => `  ${problem}`);
   const more = problems.length - shown.length;
   return new ConfigError(
     `The suite ${path} cannot be used:\n${shown.join('\n')}${more > 0 ? `\n  and ${more} more` : ''}`,

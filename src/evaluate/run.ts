@@ -18,6 +18,7 @@ import { readReport, saveReport } from '../store/reports.ts';
 import { checkCompatibility } from './check-compatibility.ts';
 import { compatibilityGate } from './compatibility.ts';
 import type { Door } from './door.ts';
+import { embedAnswers } from './embed.ts';
 import { type EngineContender, engineContender } from './engine-contender.ts';
 import { caseContender, type Rewarded, type ThroughDoor, taskContender } from './http-contender.ts';
 import { environmentMark, keptContender, partOf } from './kept-contender.ts';
@@ -34,6 +35,8 @@ export type Contestant = {
   readonly name: string;
   /** Its weights, where they are ours: a reference, or a folder. */
   readonly checkpoint: string | null;
+  /** It learned from what is confidential: what it says goes to no server outside the deployment. */
+  readonly internal: boolean;
 };
 
 /** Whoever lends something takes it back when its use has ended, in whatever way. */
@@ -82,6 +85,7 @@ export async function evaluateReleases(asked: EvaluateReleases): Promise<Report>
       ...verdictSettings(agent.evaluate),
       ...(usesReward(suite) ? { reward: agent.reward.version } : {}),
       ...(agent.evaluate.compatibility === undefined ? {} : { compatibility: agent.evaluate.compatibility }),
+      ...(agent.evaluate.embeddings === undefined ? {} : { embeddings: agent.evaluate.embeddings }),
       ...(asked.broad === undefined ? {} : { broad: asked.broad.hash }),
       ...(asked.rubric === undefined ? {} : { rubric: asked.rubric }),
     },
@@ -92,7 +96,17 @@ export async function evaluateReleases(asked: EvaluateReleases): Promise<Report>
   const id = matchId({ ...rules, baseline: unplayed(asked.baseline), candidate: unplayed(asked.candidate) });
   const known = await readReport(store, id);
   if (known !== null && known.verdict !== 'unmeasured') return known;
-  const report = await playReleases(asked, { ...rules, beside: (played) => playBeside(asked, rules, played) });
+  const { embedding } = agent;
+  const report = await playReleases(asked, {
+    ...rules,
+    beside: (played) => playBeside(asked, rules, played),
+    ...(embedding === undefined
+      ? {}
+      : {
+          embed: (cases) =>
+            embedAnswers(cases, embedding, { internal: asked.baseline.internal || asked.candidate.internal, signal }),
+        }),
+  });
   await keepReport(store, report, asked.by ?? 'pawl');
   // One that was saved meanwhile stands; what follows must be about the same.
   return (await readReport(store, id))!;

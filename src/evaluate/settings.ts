@@ -1,6 +1,7 @@
 /** An agent's settings for evaluating: by what its candidates are judged, and how strictly. */
 import { z } from 'zod';
 import { compatibilitySettings } from './compatibility.ts';
+import { embeddingSettings } from './embed.ts';
 import { gateSettings } from './gates/all.ts';
 import type { MatchSettings } from './match.ts';
 
@@ -71,6 +72,9 @@ export const evaluateSettings = z.strictObject({
   gates: gateSettings
     .default(() => gateSettings.parse({}))
     .describe('Limits of the gates that look for drift and for tricks; null leaves one out.'),
+  embeddings: embeddingSettings
+    .optional()
+    .describe('Who says how alike answers are, for the gate on diversity; without it words are counted.'),
   compatibility: compatibilitySettings
     .optional()
     .describe(

@@ -18,8 +18,11 @@ export const readBody = (
   response: ServerResponse,
   maxBytes: number,
   claim: Claim,
+  scanFrom = largeBytes,
 ): Promise<ReadBody> =>
-  new Promise((resolve, reject) => whenRead(request, response, maxBytes, claim, { whole: resolve, refused: reject }));
+  new Promise((resolve, reject) =>
+    whenRead(request, response, maxBytes, claim, { whole: resolve, refused: reject }, scanFrom),
+  );
 
 /** Told once: the body, or why it is not taken. */
 export type Reader = { whole(body: ReadBody): void; refused(error: RequestError): void };
@@ -31,6 +34,7 @@ export function whenRead(
   maxBytes: number,
   claim: Claim,
   reader: Reader,
+  scanFrom = largeBytes,
 ): void {
   const { expect, 'content-encoding': encoding, 'content-length': length } = request.headers;
   const coding = codingOf(encoding);
@@ -42,7 +46,7 @@ export function whenRead(
     return;
   }
   if (expect !== undefined) response.writeContinue();
-  const reading = new Reading(maxBytes, claim, reader);
+  const reading = new Reading(maxBytes, scanFrom, claim, reader);
   if (coding === null) {
     request.on('data', (chunk: Buffer) => reading.data(chunk));
     request.on('end', () => reading.end());
@@ -91,14 +95,16 @@ function expand(request: IncomingMessage, coding: Coding, reading: Reading): voi
 class Reading {
   isOver = false;
   readonly #maxBytes: number;
+  readonly #scanFrom: number;
   readonly #claim: Claim;
   readonly #reader: Reader;
   #chunks: Buffer[] = [];
   #size = 0;
   #scan: Scan | null = null;
 
-  constructor(maxBytes: number, claim: Claim, reader: Reader) {
+  constructor(maxBytes: number, scanFrom: number, claim: Claim, reader: Reader) {
     this.#maxBytes = maxBytes;
+    this.#scanFrom = scanFrom;
     this.#claim = claim;
     this.#reader = reader;
   }
@@ -110,7 +116,7 @@ class Reading {
     else if (!this.#claim.take(chunk.length)) this.refuse(full());
     else {
       this.#chunks.push(chunk);
-      if (this.#size > largeBytes) this.#look(chunk);
+      if (this.#size > this.#scanFrom) this.#look(chunk);
     }
   }
 

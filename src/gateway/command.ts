@@ -4,7 +4,7 @@ import { makeKey } from '../client-keys.ts';
 import { clock } from '../collect/timeline-print.ts';
 import { type Origin, origins } from '../collect/trajectory.ts';
 import { byOption, type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
-import { agentOf } from '../config.ts';
+import { agentOf, unlisted } from '../config.ts';
 import { ConfigError } from '../errors.ts';
 import { type Key, listKeys, scopes, usualScopes } from '../store/keys.ts';
 import { plain, table } from '../terminal.ts';
@@ -32,7 +32,7 @@ const baseUrlOf = (host: string, port: number): string => {
 const create = withConfigOption(new Command('create'))
   .description('Make a client key. Its token is printed once and stored only as a hash.')
   .argument('<name>', 'what the key is for, e.g. "web shop"')
-  .option('--agent <name>', 'the agent whose traffic this is (default: `agent` of the settings)')
+  .option('--agent <name>', 'the agent whose traffic this is (default: the first of the settings)')
   .addOption(new Option('--origin <origin>', 'what its traffic counts as').choices(origins).default('production'))
   .option(
     '--scope <list>',
@@ -64,6 +64,8 @@ const create = withConfigOption(new Command('create'))
         throw new ConfigError(`The key cannot be made: ${problems.join('; ')}.`);
       }
       const made = await makeKey(store, parsed.data, options.by);
+      const warning = unlisted(config, parsed.data.agent);
+      if (warning !== null) console.error(warning);
       if (options.json) {
         terminal.write(JSON.stringify(made, null, 2));
         return;

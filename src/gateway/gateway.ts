@@ -8,6 +8,7 @@ import { RequestError } from '../errors.ts';
 import { addressed, askedEvaluation, type ReadyReleases } from './addressed.ts';
 import { createAdmission, retryAfter } from './admit.ts';
 import { createAnswerTimes } from './answer-times.ts';
+import { createBeginnings } from './beginnings.ts';
 import { type ReadBody, readBody, whenRead } from './body.ts';
 import { Budget, type Claim } from './budget.ts';
 import { endpoints, type Identity, parsePath } from './door.ts';
@@ -33,7 +34,7 @@ export type Gateway = {
 };
 
 export function createGateway(
-  given: Omit<CallParts, 'models' | 'explorer' | 'shadower' | 'answerTimes'> &
+  given: Omit<CallParts, 'models' | 'explorer' | 'shadower' | 'answerTimes' | 'beginnings'> &
     Pick<ExplorerParts, 'store' | 'secret'> & {
       readonly keys: KeyRing;
       readonly uploads: Uploads;
@@ -53,6 +54,7 @@ export function createGateway(
     explorer,
     shadower,
     answerTimes: createAnswerTimes(),
+    beginnings: createBeginnings(given.store),
     models: createKnownModels(config.upstreams, upstreams),
   };
   const admission = createAdmission(given.keys, budget);

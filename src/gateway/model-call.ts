@@ -15,6 +15,7 @@ import type { Picked, Routes } from '../deploy/routes.ts';
 import { taskTypeOf } from '../store/slices.ts';
 import { overloaded } from './admit.ts';
 import type { AnswerTimes } from './answer-times.ts';
+import { type Beginnings, goesOn } from './beginnings.ts';
 import type { ReadBody } from './body.ts';
 import type { Claim } from './budget.ts';
 import { expandKept } from './coding.ts';
@@ -42,6 +43,7 @@ export type CallParts = {
   readonly explorer: Pick<Explorer, 'offer'>;
   readonly shadower: Pick<Shadower, 'offer'>;
   readonly answerTimes: AnswerTimes;
+  readonly beginnings: Beginnings;
   readonly loading: Loading;
   /** What user ids are hashed with. */
   readonly secret: string;
@@ -67,27 +69,31 @@ export function callModel(
   const model = body.model as string;
   const id = uuidv7(startedAt);
   const addressed = visit.evaluation?.release ?? null;
-  const picked =
-    addressed === null
-      ? parts.routes.pick(
-          model,
-          {
-            agent: key.agent,
-            user,
-            trajectory,
-            key: key.id,
-            taskType: taskTypeOf(body),
-            hashed: () => (user === null ? null : hashedId(user, parts.secret)),
-          },
-          parts.loading.mayChoose,
-        )
-      : { release: addressed, fallback: null, alone: true };
   const { bytes } = read;
-  const facts = { endpoint, startedAt, began, trajectory, user, keys, model, id, picked, bytes };
-  const loading = picked === null ? null : parts.loading.wait(picked);
-  if (loading !== null) return loading.then(() => send(parts, visit, facts, body, modelSpans));
-  send(parts, visit, facts, body, modelSpans);
-  return undefined;
+  const go = (picked: Picked | null): Promise<void> | undefined => {
+    const facts = { endpoint, startedAt, began, trajectory, user, keys, model, id, picked, bytes };
+    const loading = picked === null ? null : parts.loading.wait(picked);
+    if (loading !== null) return loading.then(() => send(parts, visit, facts, body, modelSpans));
+    send(parts, visit, facts, body, modelSpans);
+    return undefined;
+  };
+  if (addressed !== null) return go({ release: addressed, fallback: null, alone: true });
+  const { routes, loading, beginnings } = parts;
+  const caller = {
+    agent: key.agent,
+    user,
+    trajectory,
+    key: key.id,
+    taskType: taskTypeOf(body),
+    hashed: () => (user === null ? null : hashedId(user, parts.secret)),
+    continues: () => goesOn(body),
+  };
+  const picked = routes.pick(model, caller, loading.mayChoose);
+  if (picked?.unsure !== true) return go(picked);
+  return beginnings.of(key.agent, trajectory!).then((name) => {
+    if (name !== null) routes.began(caller, name);
+    return go(routes.pick(model, { ...caller, continues: () => false }, loading.mayChoose));
+  });
 }
 
 function send(

@@ -14,7 +14,6 @@ import { sendJson } from './error-shape.ts';
 import { describeFailure, isTimeout } from './forward.ts';
 import { one, passedHeaders, returnedHeaders } from './headers.ts';
 import type { Metrics } from './metrics.ts';
-import { largeBytes } from './scan.ts';
 import { passOn } from './slow-reader.ts';
 import type { Uploads } from './upload.ts';
 import type { Upstreams } from './upstreams.ts';
@@ -74,12 +73,15 @@ function apart(request: IncomingMessage): PassThrough {
   return request.pipe(body);
 }
 
+/** A larger one is passed on as it comes. */
+const parsedBytes = 256 * 1024;
+
 /** A JSON body that is small enough to be looked at; null for any other. */
 async function readable({ request, response, claim }: Visit): Promise<Buffer | null> {
   const { 'content-type': type, 'content-length': length, 'content-encoding': encoding } = request.headers;
-  if (encoding !== undefined || length === undefined || Number(length) > largeBytes) return null;
+  if (encoding !== undefined || length === undefined || Number(length) > parsedBytes) return null;
   if (Number(length) === 0 || !/^application\/json\b/i.test(type ?? '')) return null;
-  return (await readBody(request, response, largeBytes, claim)).bytes;
+  return (await readBody(request, response, parsedBytes, claim, parsedBytes)).bytes;
 }
 
 /** Which upstream is meant, if the body says so; whether the body is any good is for the upstream to say. */

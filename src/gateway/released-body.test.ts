@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Endpoint } from '../collect/turn.ts';
 import { makeRelease, type NewRelease, type ThinkingDialect } from '../deploy/release.ts';
 import { releasedBody, releasedBytes } from './released-body.ts';
+import { Scan } from './scan.ts';
 
 const release = (more: Partial<NewRelease>) =>
   makeRelease({ agent: 'desk', name: 'v2', upstream: 'u', model: 'm2', ...more }, 0);
@@ -31,6 +32,24 @@ describe('a release’s prompt', () => {
     expect(asked({ messages: [user], system: 'Be brief.' }, replace, 'messages').system).toBe('Be kind.');
     expect(asked({ input: 'Hi' }, replace, 'embeddings')).toEqual({ model: 'm2', input: 'Hi' });
   });
+});
+
+it('a prompt reaches a long conversation too, of which only the top level was read', () => {
+  const messages = Array.from({ length: 50 }, (_, i) => ({
+    role: i % 2 ? 'assistant' : 'user',
+    content: `${i} ${'x'.repeat(400)}`,
+  }));
+  const bytes = Buffer.from(JSON.stringify({ model: 'desk', messages }));
+  const scan = new Scan();
+  scan.feed(bytes);
+  const { body, modelSpans } = scan.read(bytes);
+  const sent = releasedBytes(
+    ...([bytes, body, modelSpans] as const),
+    release({ prompt: { text: 'Be kind.', rule: 'before' } }),
+    { defaults: {}, thinking: null },
+    'chat',
+  );
+  expect(JSON.parse(sent.toString()).messages).toEqual([{ role: 'system', content: 'Be kind.' }, ...messages]);
 });
 
 it('a thinking budget is told in the server’s own words', () => {

@@ -10,13 +10,14 @@
 import type { Endpoint } from '../collect/turn.ts';
 import { isObject } from '../collect/untrusted.ts';
 import type { Release, ThinkingDialect } from '../deploy/release.ts';
+import { parseBody } from './door.ts';
 import { withFields, withModel } from './rewrite.ts';
 
 type Body = Readonly<Record<string, unknown>>;
 /** What of an upstream matters here. */
 type Server = { readonly defaults: Body; readonly thinking: ThinkingDialect | null };
 
-/** The bytes to send. `body` is what `bytes` parse to. */
+/** The bytes to send. `body` is what `bytes` parse to, or its top level, and then `spans` says where its model stands. */
 export function releasedBytes(
   bytes: Buffer,
   body: Body,
@@ -27,7 +28,9 @@ export function releasedBytes(
 ): Buffer {
   if (release.prompt === null && release.thinking === null)
     return withFields(withModel(bytes, body, release.model, spans), body, { ...server.defaults, ...release.sampling });
-  return Buffer.from(JSON.stringify(releasedBody(body, release, server, endpoint)));
+  // Of a body that was only scanned, what is long is known by its length alone.
+  const whole = spans === null ? body : parseBody(bytes);
+  return Buffer.from(JSON.stringify(releasedBody(whole, release, server, endpoint)));
 }
 
 export function releasedBody(body: Body, release: Release, server: Server, endpoint: Endpoint): Body {

@@ -5,14 +5,19 @@
  */
 import { RequestError } from '../errors.ts';
 
-/** Beyond this a body is scanned and no longer parsed. */
-export const largeBytes = 256 * 1024;
+/**
+ * Beyond this a body is scanned and no longer parsed: 8 µs instead of 30 for 43 kB. What is wrong further down than its top level
+ * is then for the upstream to say.
+ */
+export const largeBytes = 8 * 1024;
 export const maxDepth = 64;
 /** Everything behind a comma or an opening bracket. A prompt of a million tokens still fits. */
 const maxValues = 1_000_000;
 const maxFields = 4096;
 /** A field of the top level that is longer is not read, only recognised as a string, a list or an object. */
 const readBytes = 64 * 1024;
+/** The same of a list: it is only asked how long it is. */
+const listBytes = 1024;
 
 /** Half-open byte ranges. */
 type Field = { readonly key: [number, number]; readonly value: [number, number]; readonly items: number };
@@ -149,8 +154,9 @@ function trimmed(bytes: Buffer, [from, to]: [number, number]): [number, number] 
 }
 
 function short(bytes: Buffer, span: [number, number], items: number): unknown {
-  if (span[1] - span[0] <= readBytes) return parsed(bytes, span);
-  if (bytes[span[0]] === 0x5b) return new Array(items);
+  const isList = bytes[span[0]] === 0x5b;
+  if (span[1] - span[0] <= (isList ? listBytes : readBytes)) return parsed(bytes, span);
+  if (isList) return new Array(items);
   return bytes[span[0]] === quote ? bytes.toString('latin1', span[0] + 1, span[0] + readBytes) : {};
 }
 

@@ -14,7 +14,7 @@ export const evaluate: Step = async (work, turn) => {
   const { store, artifacts, agent, gatewayUrl, say, signal } = work;
   const name = candidateName(turn);
   const { checkpoint, run } = turn.state.train!;
-  const from = { checkpoint, run, dataset: turn.state.curate!.dataset };
+  const from = { checkpoint, run, dataset: turn.state.curate!.dataset ?? null };
   const made = { agent: agent.name, name, upstream: engineUpstream, model: name, ...from };
   await createRelease(store, made, 'pawl', Date.now());
   const asked = { candidate: name, baseline: turn.state.baseline!.release, seed: turn.seed };

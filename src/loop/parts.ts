@@ -4,6 +4,7 @@ import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Lead } from '../store/lead.ts';
 import type { Store } from '../store/postgres.ts';
+import type { Tracker } from '../train/mlflow.ts';
 import type { LoopState, LoopTurn, StageName } from './turn.ts';
 
 export type LoopParts = {
@@ -15,6 +16,8 @@ export type LoopParts = {
   readonly engine: () => Promise<Engine>;
   /** What trains; the same where the settings name no server for it. */
   readonly trainer: () => Promise<Engine>;
+  /** Logs runs elsewhere too. */
+  readonly tracker?: Tracker | undefined;
   /** Address of a gateway, without /v1; null where none runs. */
   readonly gatewayUrl: () => Promise<string | null>;
   /** Resolves once all traffic so far is in the database. */
@@ -26,6 +29,8 @@ export type LoopParts = {
     done(stage: StageName, state: LoopState): void;
   };
   readonly signal?: AbortSignal;
+  /** How often the time that a stage has worked is written down; 15 s unless told. */
+  readonly noteMs?: number;
   /** What is written is written only while this stands. */
   readonly lead: Lead;
 };

@@ -9,8 +9,10 @@ import { until } from '../../test/pawl.ts';
 import { type Agent, agentSchema } from '../agent.ts';
 import { openArtifacts } from '../artifacts/open.ts';
 import { createRelease, serveRelease } from '../deploy/reconcile.ts';
+import { advance } from '../loop.ts';
 import { deskReward } from '../score/fixtures.ts';
 import { readAudit } from '../store/audit.ts';
+import { listDatasets } from '../store/datasets.ts';
 import { entry } from '../store/fixtures.ts';
 import { leading } from '../store/lead.ts';
 import { listLoopTurns, saveLoopTurn } from '../store/loop-turns.ts';
@@ -91,11 +93,13 @@ describe('a loop that runs by itself', () => {
         begun: { trigger: 'evidence', reason: '5 new trajectories have a score.' },
         collect: { since: 0, conversations: 6 },
         score: { trajectories: 6, scored: 6 },
-        curate: { rows: 0 },
+        curate: { rows: 0, nothing: expect.any(String) },
         ended: expect.stringMatching(/^None of 6 conversations passed every gate:\n.*consent/),
         spent: { tokens: 0, money: 0 },
       },
     });
+    expect(turn!.state.curate).not.toHaveProperty('dataset');
+    expect(await listDatasets(store, { limit: 5 })).toEqual([]);
     expect(two.map(({ recorded }) => recorded()).sort()).toEqual([0, 1]);
     // What came before has had its turn; nothing begins on it again.
     const { facts } = await readFacts(store, agent, Date.now());
@@ -136,6 +140,33 @@ describe('a loop that runs by itself', () => {
     expect([await turnsOf(store), recorded()]).toEqual([[], 0]);
     await resumeLoop(store, { agent: 'desk', by: 'lee', now: Date.now() });
     await ended(store, 1);
+  });
+
+  it('writes down on the way how long a stage has worked, so that a killed process takes little of it along', async () => {
+    const store = await newStore();
+    await traffic(store, 3);
+    const agent = desk({ every: null, after: null });
+    await wantTurn(store, { agent: 'desk', by: 'kim', now: Date.now() });
+    const noEngine = () => Promise.reject(new Error('There is no engine here.'));
+    const seconds = async () => (await turnsOf(store))[0]?.state.seconds?.collect ?? 0;
+    /** Collect does not come to its end; what is noted at `end` is what a kill there would leave. */
+    const work = (end: () => Promise<void>) =>
+      leading(store, 'loop', 'test', async (lead) => {
+        const stop = new AbortController();
+        const parts = { store, agent, artifacts: openArtifacts({ home }), engine: noEngine, trainer: noEngine, lead };
+        const held = new Promise<never>((_, reject) =>
+          stop.signal.addEventListener('abort', () => reject(stop.signal)),
+        );
+        const advanced = advance({
+          ...{ ...parts, gatewayUrl: async () => null, recorded: () => held, noteMs: 10, signal: stop.signal },
+          say: { progress: () => {}, done: () => {} },
+        });
+        await Promise.all([expect(advanced).rejects.toBe(stop.signal), end().finally(() => stop.abort())]);
+      });
+    await work(async () => void (await until(seconds, (noted) => noted > 0.05)));
+    const before = await seconds();
+    await work(async () => void (await until(seconds, (noted) => noted > before + 0.05)));
+    expect((await turnsOf(store))[0]).toMatchObject({ number: 1, done: [], endedAt: null });
   });
 
   it('does not turn by itself where there is nothing to train from or to judge by, and says so', async () => {

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Agent } from '../agent.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
+import type { Config } from '../config.ts';
 import type { Engine } from '../engine/engine.ts';
 import { advance } from '../loop.ts';
 import { type Lead, leading } from '../store/lead.ts';
@@ -14,13 +15,14 @@ import { listen } from '../store/listen.ts';
 import { loopsChannel, readLoop, saveLoop } from '../store/loops.ts';
 import type { Store } from '../store/postgres.ts';
 import { routesChannel } from '../store/rollouts.ts';
+import { mlflowTracker } from '../train/mlflow.ts';
 import type { Ask, Wait } from './next-step.ts';
 import type { StageName } from './turn.ts';
 
 export type LoopsParts = {
   readonly store: Store;
   readonly artifacts: Artifacts;
-  readonly config: { readonly agents: readonly Agent[] };
+  readonly config: { readonly agents: readonly Agent[] } & Pick<Config, 'mlflow'>;
   readonly engine: () => Promise<Engine>;
   readonly trainer: () => Promise<Engine>;
   readonly gatewayUrl: () => Promise<string | null>;
@@ -71,6 +73,8 @@ export function startLoops(parts: LoopsParts): Loops {
 function startLoop(parts: LoopsParts, agent: Agent, stop: AbortSignal) {
   const { store, log } = parts;
   const about = { agent: agent.name };
+  const { mlflow } = parts.config;
+  const tracker = mlflow && mlflowTracker(mlflow, (sentence) => log.warn(about, sentence));
   let wake = () => {};
   let news = false;
   let said = '';
@@ -95,6 +99,7 @@ function startLoop(parts: LoopsParts, agent: Agent, stop: AbortSignal) {
           engine: parts.engine,
           trainer: parts.trainer,
           gatewayUrl: parts.gatewayUrl,
+          tracker,
         },
         recorded: parts.recorded,
         signal: AbortSignal.any([stop, lead.lost, interrupt.signal]),

@@ -21,7 +21,9 @@ export function stageLines(stage: StageName, state: LoopState): string[] {
       const { dataset, rows, pairs = 0, funnel } = state.curate!;
       const left = funnel.filter(({ entered, passed }) => entered > passed);
       return [
-        `${rows} examples${pairs === 0 ? '' : ` and ${pairs} pairs`} in dataset ${dataset}`,
+        dataset === undefined
+          ? 'nothing was kept, so there is no dataset'
+          : `${rows} examples${pairs === 0 ? '' : ` and ${pairs} pairs`} in dataset ${dataset}`,
         ...(left.length === 0
           ? []
           : [`left out: ${left.map(({ gate, entered, passed }) => `${gate} ${entered - passed}`).join(', ')}`]),

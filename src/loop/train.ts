@@ -34,7 +34,9 @@ export const train: Step = async (work, turn) => {
     const shown: number[] = [];
     try {
       const places = runPlaces(artifacts, run);
-      for await (const metrics of trainRun(id, { engine, store: runs, ...plan, ...places, model: id, signal }))
+      for await (const metrics of trainRun(id, {
+        ...{ engine, store: runs, ...plan, ...places, model: id, signal, tracker: work.tracker },
+      }))
         say.progress('train', (metrics.step + 1) / run.steps, describe(metrics, shown));
     } catch (error) {
       if (signal.aborted) throw error;

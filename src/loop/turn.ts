@@ -30,7 +30,8 @@ export type LoopState = {
   };
   readonly score?: { readonly trajectories: number; readonly scored: number };
   readonly curate?: {
-    readonly dataset: string;
+    /** Absent where nothing was kept: there is no empty dataset. */
+    readonly dataset?: string;
     readonly rows: number;
     readonly pairs?: number;
     readonly funnel: readonly FunnelStep[];

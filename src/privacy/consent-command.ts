@@ -3,7 +3,7 @@ import { Command, Option } from 'commander';
 import { typedUser } from '../collect/person.ts';
 import { clock } from '../collect/timeline-print.ts';
 import { type CommonOptions, type Opened, wholeNumber, withConfigOption, withHome } from '../command.ts';
-import { agentOf } from '../config.ts';
+import { agentOf, unlisted } from '../config.ts';
 import { hasConversed, listConsents } from '../store/consents.ts';
 import { plain, table } from '../terminal.ts';
 import { type ConsentPurpose, consentPurposes, sayConsent, type WholeConsent, wholeConsent } from './consent.ts';
@@ -44,7 +44,7 @@ const one = (name: string, description: string, example: string): Command =>
   withConfigOption(new Command(name))
     .description(description)
     .argument('<user>', 'user id as the agent sends it')
-    .option('--agent <name>', 'for which agent (default: `agent` of the settings)')
+    .option('--agent <name>', 'for which agent (default: the first of the settings)')
     .option('--hashed', 'the user is given by the hash that a list shows')
     .option('--json', 'print as JSON')
     .addHelpText('after', `\nExample:\n  ${example}`);
@@ -65,6 +65,8 @@ const saying = (name: 'give' | 'withdraw', description: string, example: string)
           says: name === 'give' ? ('given' as const) : ('withdrawn' as const),
           ...{ purpose: options.for, actor: options.by, at: new Date() },
         };
+        const warning = unlisted(opened.config, said.agent);
+        if (warning !== null) console.error(warning);
         await print(await sayConsent(opened.store, said), opened, options);
       }),
     );
@@ -83,7 +85,7 @@ const show = one('show', 'Say what stands for a user.', 'pawl consent show u-17'
 
 const list = withConfigOption(new Command('list'))
   .description('List what users said, by user id.')
-  .option('--agent <name>', 'for which agent (default: `agent` of the settings)')
+  .option('--agent <name>', 'for which agent (default: the first of the settings)')
   .option('--limit <n>', 'how many, at most 10000', wholeNumber(1, 10_000), 100)
   .option('--json', 'one JSON object per line')
   .addHelpText('after', '\nExample:\n  pawl consent list --agent support-desk --limit 1000 --json')

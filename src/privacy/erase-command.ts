@@ -11,7 +11,7 @@ import { ConfigError, NotFoundError, StoreError } from '../errors.ts';
 import { listErasures, readErasure, surveyUser } from '../store/erasures.ts';
 import { scanning } from '../store/limits.ts';
 import type { Store } from '../store/postgres.ts';
-import { plain, sayProgress, type Terminal, table } from '../terminal.ts';
+import { counted, plain, sayProgress, type Terminal, table } from '../terminal.ts';
 import { cleanHome } from './clean-home.ts';
 import { askErasure, carryOutErasures } from './erase.ts';
 import { daysLeft, type ErasedCounts, type ErasedDataset, type Erasure, isUnknown, type Survey } from './erasure.ts';
@@ -28,9 +28,6 @@ type Options = CommonOptions & {
   readonly verify?: boolean;
 };
 
-const some = (n: number, one: string, more = `${one}s`): string =>
-  `${n.toLocaleString('en-US')} ${n === 1 ? one : more}`;
-
 /** What goes, or went, in lines. */
 export function erasedLines(
   counts: ErasedCounts,
@@ -44,12 +41,12 @@ export function erasedLines(
   };
   const names = [...learned.runs.map((id) => `run ${id}`), ...learned.releases.map((id) => `release ${id}`)];
   return [
-    `  ${some(conversations, 'conversation')} (${some(turns, 'turn')}, ${some(siblings, 'explored answer')})${others}`,
-    `  ${some(signals, 'signal')}, ${some(keys, 'business key')}, ${some(scores, 'score')}`,
+    `  ${counted(conversations, 'conversation')} (${counted(turns, 'turn')}, ${counted(siblings, 'explored answer')})${others}`,
+    `  ${counted(signals, 'signal')}, ${counted(keys, 'business key')}, ${counted(scores, 'score')}`,
     ...datasets.map(({ id, rows, replacedBy }) =>
       replacedBy === undefined
-        ? `  ${some(rows, 'row')} of dataset ${id}, which gets a new version without them`
-        : `  ${some(rows, 'row')} of dataset ${id}, which is ${replacedBy === null ? 'gone' : `${replacedBy} now`}`,
+        ? `  ${counted(rows, 'row')} of dataset ${id}, which gets a new version without them`
+        : `  ${counted(rows, 'row')} of dataset ${id}, which is ${replacedBy === null ? 'gone' : `${replacedBy} now`}`,
     ),
     ...(names.length === 0
       ? []
@@ -168,7 +165,7 @@ export function proofLines({ user, erasures, chain, stored, datasets, verified }
     `  The audit log’s chain of ${chain.rows} rows ${chain.problem === null ? `is whole, head ${chain.head}` : `is broken: ${chain.problem}`}.`,
     Object.values(stored).every((n) => n === 0) && datasets.length === 0
       ? '  Nothing is stored of them now, in any table or dataset.'
-      : `  Stored now, of before or since: ${some(stored.conversations, 'conversation')}, ${some(stored.signals, 'signal')}, ${some(datasets.length, 'dataset')}.`,
+      : `  Stored now, of before or since: ${counted(stored.conversations, 'conversation')}, ${counted(stored.signals, 'signal')}, ${counted(datasets.length, 'dataset')}.`,
   ];
 }
 

@@ -13,7 +13,7 @@ import {
   removeLateScores,
   removeSignalsBy,
   touchedDays,
-  vacuumAfter,
+  touchedTables,
 } from '../store/erase.ts';
 import {
   listErasures,
@@ -27,6 +27,7 @@ import {
 import { holdOn } from '../store/legal-holds.ts';
 import { sweepMessages } from '../store/messages.ts';
 import type { Store } from '../store/postgres.ts';
+import { purge } from '../store/purge.ts';
 import { alone } from './alone.ts';
 import type { Erasure } from './erasure.ts';
 import { rewriteDataset } from './rewrite-dataset.ts';
@@ -58,21 +59,33 @@ export type EraseOptions = {
 /** Goes on with every erasure that is not done. False: another process is at it. */
 export async function carryOutErasures(store: Store, options: EraseOptions): Promise<boolean> {
   const turn = await alone(store, 'erasures', async (lost) => {
+    const removed: Erasure[] = [];
     const signal = AbortSignal.any([lost, ...(options.signal === undefined ? [] : [options.signal])]);
     for (const erasure of await listErasures(store, { open: true })) {
       try {
-        await carryOut(store, erasure, { ...options, signal });
+        if (await remove(store, erasure, { ...options, signal })) removed.push(erasure);
       } catch (error) {
         // One that cannot go on does not keep the others; why is said with it.
         if (signal.aborted) throw error;
         await noteProblem(store, erasure.id, error instanceof Error ? error.message : String(error));
       }
     }
+    if (removed.length === 0) return;
+    try {
+      await finish(store, removed, options);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      for (const { id } of removed) {
+        await noteProblem(store, id, error instanceof Error ? error.message : String(error));
+        await waitWithSweep(store, id); // somebody is at these tables, and writing them anew is no small thing
+      }
+    }
   });
   return turn !== null;
 }
 
-async function carryOut(store: Store, erasure: Erasure, options: EraseOptions): Promise<void> {
+/** False: something came so lately that it is looked at again. */
+async function remove(store: Store, erasure: Erasure, options: EraseOptions): Promise<boolean> {
   const { artifacts, onProgress = () => {}, signal } = options;
   const held = await holdOn(store, erasure);
   if (held !== null) throw new ConflictError(`Legal hold ${held.id} keeps what is stored of this user.`);
@@ -93,7 +106,7 @@ async function carryOut(store: Store, erasure: Erasure, options: EraseOptions): 
       signal?.throwIfAborted();
     }
     await removeSignalsBy(store, erasure);
-    if (!(await moveErasure(store, erasure.id, 'erasing', 'sweeping'))) return;
+    if (!(await moveErasure(store, erasure.id, 'erasing', 'sweeping'))) return false;
   }
   await removeLateScores(store, erasure);
   let left = 0;
@@ -102,14 +115,27 @@ async function carryOut(store: Store, erasure: Erasure, options: EraseOptions): 
     left += (await sweepMessages(store, day)).left;
     signal?.throwIfAborted();
   }
-  if (left > 0) return waitWithSweep(store, erasure.id);
-  onProgress('freeing their place');
-  await vacuumAfter(store, erasure);
-  if (!(await moveErasure(store, erasure.id, 'sweeping', 'done'))) return;
-  const done = await readErasure(store, erasure.id);
-  if (done === null) return;
-  const { user, agent, counts, late, datasets } = done;
-  const details = { user, agent, ...counts, late, datasets: datasets.map(({ id }) => id) };
-  const about = { agent: agent ?? '*', actor: 'pawl', event: 'erasure-done', subject: erasure.id, details };
-  await audit(store.db, { ...about, at: Date.now() });
+  if (left > 0) await waitWithSweep(store, erasure.id);
+  return left === 0;
+}
+
+/** Tables that several lost something from are written anew once. */
+async function finish(
+  store: Store,
+  removed: readonly Erasure[],
+  { onProgress = () => {} }: EraseOptions,
+): Promise<void> {
+  onProgress('taking it out of the database’s files');
+  const tables = new Set<string>();
+  for (const erasure of removed) for (const table of await touchedTables(store, erasure)) tables.add(table);
+  const bytes = await purge(store, [...tables]);
+  for (const erasure of removed) {
+    if (!(await moveErasure(store, erasure.id, 'sweeping', 'done'))) continue;
+    const done = await readErasure(store, erasure.id);
+    if (done === null) continue;
+    const { user, agent, counts, late, datasets } = done;
+    const details = { user, agent, ...counts, late, datasets: datasets.map(({ id }) => id), bytes };
+    const about = { agent: agent ?? '*', actor: 'pawl', event: 'erasure-done', subject: erasure.id, details };
+    await audit(store.db, { ...about, at: Date.now() });
+  }
 }

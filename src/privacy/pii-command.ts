@@ -6,7 +6,7 @@ import { type CommonOptions, parseMoment, withConfigOption, withHome } from '../
 import { agentOf, loadConfig } from '../config.ts';
 import { ConfigError } from '../errors.ts';
 import { scanning } from '../store/limits.ts';
-import { type Column, openTerminal, sayProgress, type Terminal, table } from '../terminal.ts';
+import { type Column, counted, openTerminal, sayProgress, type Terminal, table } from '../terminal.ts';
 import { type PiiFound, type PiiSurvey, scanFile, surveyPii, surveyRules } from './pii.ts';
 
 type Options = CommonOptions & { readonly agent?: string; readonly since?: Date; readonly until?: Date };
@@ -66,7 +66,7 @@ async function survey(options: Options, isScan: boolean): Promise<void> {
       });
       if (options.json) return terminal.write(JSON.stringify(result));
       terminal.write(
-        `${count(result.conversations)} conversations of ${agent.name}, ${count(result.turns)} turns${result.unread > 0 ? `, ${count(result.unread)} too large to look through` : ''}.`,
+        `${counted(result.conversations, 'conversation')} of ${agent.name}, ${counted(result.turns, 'turn')}${result.unread > 0 ? `, ${count(result.unread)} too large to look through` : ''}.`,
       );
       if (result.found === null) show(terminal, 'Masked in what is stored', result.masked);
       else show(terminal, 'Would be replaced if it became a dataset today', result.found);

@@ -8,15 +8,13 @@ import { ConflictError } from '../errors.ts';
 import { type LegalHold, listHolds } from '../store/legal-holds.ts';
 import { scanning } from '../store/limits.ts';
 import { listRetention } from '../store/retention.ts';
-import { plain, sayProgress } from '../terminal.ts';
+import { counted, plain, sayProgress } from '../terminal.ts';
 import { carryOutErasures } from './erase.ts';
 import { hold, releaseHold } from './legal-hold.ts';
 import { learnedDays, nextRetention, type RetentionResult, runRetention, surveyRetention } from './retention.ts';
 import type { RetentionSettings } from './retention-settings.ts';
 
 type RunOptions = CommonOptions & { readonly by: string; readonly dryRun?: boolean };
-
-const count = (n: number): string => n.toLocaleString('en-US');
 
 const settingLines = ({ days, datasets, afterTraining }: RetentionSettings): string[] => [
   `Conversations are kept ${days === null ? 'for good' : `for ${days} days`} (\`retention.days\`), datasets ${datasets === null ? 'for good' : `for ${datasets} days`} (\`retention.datasets\`).`,
@@ -34,7 +32,7 @@ export function resultLines(result: RetentionResult, verb: string): string[] {
     ...(before.day === null && days.length === 0
       ? []
       : [
-          `${verb}${before.day === null ? '' : ` from before ${before.day}`}${learned.length === 0 ? '' : ` and of what was trained on (${learned.join(', ')})`}: ${count(conversations)} conversations (${count(turns)} turns, ${count(siblings)} explored answers) of ${days.length} days, ${count(signals)} signals, ${count(keys)} business keys, ${count(scores)} scores.`,
+          `${verb}${before.day === null ? '' : ` from before ${before.day}`}${learned.length === 0 ? '' : ` and of what was trained on (${learned.join(', ')})`}: ${counted(conversations, 'conversation')} (${counted(turns, 'turn')}, ${counted(siblings, 'explored answer')}) of ${counted(days.length, 'day')}, ${counted(signals, 'signal')}, ${counted(keys, 'business key')}, ${counted(scores, 'score')}.`,
         ]),
     ...(datasets.length === 0 ? [] : [`${verb}: datasets ${datasets.join(', ')}.`]),
   ];

@@ -76,7 +76,10 @@ const next = withAgent(new Command('next'))
         terminal.write(JSON.stringify(item ?? null));
         return;
       }
-      if (waiting.length > 0) terminal.write(`${waiting.length} decisions wait too: pawl review list --agent ${agent}`);
+      if (waiting.length > 0)
+        terminal.write(
+          `${waiting.length === 1 ? '1 decision waits' : `${waiting.length} decisions wait`} too: pawl review list --agent ${agent}`,
+        );
       if (item === undefined) {
         terminal.write(`No conversation of ${agent} waits.`);
         return;

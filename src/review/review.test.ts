@@ -1,7 +1,9 @@
 /** Who is asked about what, what they say, and what becomes of it; on a real database. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ensureAdminToken } from '../api/admin.ts';
 import { type Api, createApi } from '../api/api.ts';
@@ -155,5 +157,35 @@ describe('the queue', () => {
     expect((await call('GET', '/api/review')).body.waiting).toMatchObject([
       { kind: 'rollout', id: 'v2-out', command: 'pawl rollouts approve v2-out' },
     ]);
+  });
+
+  it('is worked through at a terminal: the next one is shown turn by turn, labelled, and gone', async () => {
+    const file = join(folder, 'pawl.config.mjs');
+    writeFileSync(file, "export default { agents: [{ name: 'desk', review: { share: 1, reviewers: 2 } }] };\n");
+    const pawl = async (...args: string[]) => {
+      const env = { ...process.env, DATABASE_URL: store.url, PAWL_HOME: folder };
+      const all = ['bin/pawl.js', 'review', ...args, '--config', file];
+      return (await promisify(execFile)(process.execPath, all, { env })).stdout;
+    };
+    expect(await pawl('pick', '--days', '90')).toMatch(
+      /^\d+ of \d+ scored conversations of desk are picked, 0 of them now\.\n$/,
+    );
+    const next = await pawl('next', '--reviewer', 'cy');
+    expect(next).toMatch(/^1 decisions wait too: pawl review list --agent desk\n/);
+    expect(next).toMatch(
+      new RegExp(`Picked at random: reward .*\\n  pawl review label ${b} --agent desk --reviewer YOU`),
+    );
+    expect(await pawl('show', b)).toContain(b);
+    await expect(pawl('label', b, '--reviewer', 'cy')).rejects.toThrow(
+      'Say --score, a number from 0 to 1, or --approve',
+    );
+    expect(await pawl('label', b, '--reviewer', 'cy', '--approve')).toBe(`${b} is labelled 1.00 by cy.\n`);
+    expect(await pawl('next', '--reviewer', 'cy')).toContain('No conversation of desk waits.');
+    await pawl('label', b, '--reviewer', 'dee', '--score', '0.9', '--comment', 'Fine.', '--correction', 'It is here.');
+    const list = await pawl('list');
+    expect(list).toMatch(/^rollout v2-out waits for a person: .*\n {2}pawl rollouts approve v2-out\n/);
+    // Of the two that two people labelled, one is bad for both and the other good for both.
+    expect(list).toContain('Two people looked at 2: Cohen’s κ 1.00.');
+    expect(JSON.parse(await pawl('list', '--json')).conversations).toEqual([]);
   });
 });

@@ -5,12 +5,11 @@ import { createLive } from '../api/live.ts';
 import type { Recorder } from '../collect/recorder.ts';
 import type { KeptEngine } from '../engine/keep.ts';
 import { createEvaluations } from '../evaluate/evaluations.ts';
+import { progressElsewhere } from '../loop/progress.ts';
 import type { Loops } from '../loop/runner.ts';
-import type { StageName } from '../loop/turn.ts';
 import { readMarks } from '../store/changes.ts';
 import * as limits from '../store/limits.ts';
 import type { Store } from '../store/postgres.ts';
-import { listProcesses } from '../store/processes.ts';
 import { createTrainings } from '../train/trainings.ts';
 import type { Ground, Part } from './ground.ts';
 import { askWorkers, isTrainingDoor } from './training-doors.ts';
@@ -36,13 +35,6 @@ export function startApi(
   around: ApiAround,
 ): ApiRole {
   const { recorder, engine, gatewayUrl, progress, ...more } = around;
-  const elsewhere = async (agent: string) => {
-    const found = (await listProcesses(store.pool))
-      .filter(({ isAlive }) => isAlive)
-      .flatMap(({ doing }) => doing)
-      .find((one) => one.agent === agent);
-    return found === undefined ? null : { stage: found.stage as StageName, share: found.share, text: found.text };
-  };
   const evaluations = createEvaluations({
     ...{ store, artifacts, config, gatewayUrl },
     ...(engine === null ? {} : { withEngine: async (use) => use((await engine.process()).engine) }),
@@ -55,7 +47,7 @@ export function startApi(
   const live = createLive({ look: () => readMarks(looking, new Date()) });
   const app = createApi({
     ...{ store, artifacts, config, evaluations, linesLost, live, ...more },
-    progress: async (agent) => progress(agent) ?? (await elsewhere(agent)),
+    progress: async (agent) => progress(agent) ?? (await progressElsewhere(store, agent)),
     ...(trainings === null ? {} : { trainings }),
     elsewhere: (method, path) =>
       trainings === null && isTrainingDoor(method, path) ? (request) => askWorkers(store, request) : null,

@@ -5,16 +5,21 @@
 import type { Logger } from 'pino';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Config } from '../config.ts';
+import { lookAtShifts } from '../curate/check.ts';
 import { carryOutErasures } from '../privacy/erase.ts';
 import { retentionEveryMs, retentionJob, runRetention } from '../privacy/retention.ts';
 import { pickWindow } from '../review/queue.ts';
-import { checkReward } from '../score/check-reward.ts';
+import { checkReward, lookAtReward } from '../score/check-reward.ts';
+import { dropOldFigures, keepsFigures } from '../store/figures.ts';
+import { lookAtSpecs } from '../store/judged.ts';
 import { listLabels } from '../store/labels.ts';
 import { scanning } from '../store/limits.ts';
 import { daysAhead, ensurePartitions } from '../store/partitions.ts';
 import type { Store } from '../store/postgres.ts';
 import { forgetsFrom } from '../store/retention.ts';
 import { sweepUnmatched } from '../store/unmatched.ts';
+import { lookAtVerdicts } from '../store/verdicts.ts';
+import { lookAtStoredFacts } from '../train/stored-facts.ts';
 
 export type JobParts = {
   readonly store: Store;
@@ -74,10 +79,33 @@ async function pickReviews({ store, config, signal }: JobParts): Promise<void> {
   }
 }
 
+/** So that a page shows what is of today where nobody has looked for long; with little stored, nothing is kept. */
+async function countFigures({ store, artifacts, config, signal }: JobParts): Promise<void> {
+  const patient = { isPatient: true };
+  await dropOldFigures(store);
+  if (!(await keepsFigures(store))) return;
+  await lookAtVerdicts(store, patient);
+  for (const agent of config.agents) {
+    const { name, reward, curate } = agent;
+    const until = new Date();
+    const since = new Date(until.getTime() - week);
+    for (const count of [
+      () => lookAtStoredFacts(store, artifacts, agent, patient),
+      () => lookAtShifts(store, { agent: name, spec: reward.version, origin: curate.on, since, until }, patient),
+      () => lookAtReward(store, agent, until, patient),
+      () => lookAtSpecs(store, name, patient),
+    ]) {
+      signal.throwIfAborted();
+      await count();
+    }
+  }
+}
+
 export const jobs: readonly Job[] = [
   { name: 'partitions', everyMs: hour, run: ({ store }) => ensurePartitions(store, daysAhead(Date.now())) },
   { name: 'unmatched', everyMs: hour, run: ({ store }) => sweepUnmatched(store, new Date()) },
   { name: 'trust', everyMs: hour, run: (parts) => patiently(parts, checkRewards) },
+  { name: 'figures', everyMs: hour, run: (parts) => patiently(parts, countFigures) },
   { name: 'review', everyMs: week, run: (parts) => patiently(parts, pickReviews) },
   { name: 'erasures', everyMs: 5_000, run: (parts) => patiently(parts, goOnErasing) },
   { name: retentionJob, everyMs: retentionEveryMs, run: (parts) => patiently(parts, retentionWhenDue) },

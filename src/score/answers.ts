@@ -42,7 +42,10 @@ async function rankedSpecs(
   for (const { name, scorer } of spec.parts) {
     if (scorer.rank === undefined) continue;
     const signal = AbortSignal.timeout((scorer.timeoutSeconds ?? 60) * 1000);
-    const ranked = scorer.rank(inputs, contextOf(inputs[0]!, services, signal));
+    const ranked = scorer.rank(
+      inputs,
+      contextOf(inputs[0]!, services, () => signal),
+    );
     const measured = await ranked.catch((error: unknown) => error as Error);
     ranks.set(name, (i) => {
       if (measured instanceof Error) throw measured;

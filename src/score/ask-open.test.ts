@@ -215,7 +215,7 @@ describe('what judging may take', () => {
     const asked = conversation();
     const judging = open();
     const cost = async () => {
-      const context = contextOf(asked, { judge: judging }, new AbortController().signal);
+      const context = contextOf(asked, { judge: judging }, () => new AbortController().signal);
       return spec.parts[0]!.scorer.cost!(asked, context);
     };
     const { calls, money } = await cost();

@@ -1,5 +1,5 @@
 /**
- * The judge's server: OpenAI chat completions and embeddings, one call at a time. 429, 5xx, a broken connection and silence are
+ * The judge's server, or another that gives embeddings: OpenAI chat completions and embeddings, one call at a time. 429, 5xx, a broken connection and silence are
  * tried again with growing pauses, `retry-after` is kept to. A server that refuses a field it need not know (`response_format`,
  * `temperature`, `max_tokens`) is asked without it from then on. Every call says that it is a judge's (`x-pawl-origin`), so that
  * one that goes through a Pawl gateway is recorded as that or refused, and never as what users did.
@@ -14,6 +14,8 @@ export type Usage = { readonly promptTokens: number; readonly completionTokens: 
 export type JudgeServerOptions = {
   readonly baseUrl: string;
   readonly key?: string | undefined;
+  /** Who it is, in what is said of it. */
+  readonly who?: string; // the judge
   readonly model: string;
   readonly timeoutSeconds: number;
   readonly attempts: number;
@@ -56,7 +58,7 @@ const chatShape = z.object({
   usage: usageShape,
 });
 const embeddingShape = z.object({
-  data: z.array(z.object({ embedding: z.array(z.number()).min(1).max(100_000) })),
+  data: z.array(z.object({ index: z.int().optional(), embedding: z.array(z.number()).min(1).max(100_000) })),
   usage: usageShape,
 });
 
@@ -67,7 +69,7 @@ const longestPauseMs = 60_000;
 type Dropped = { schema: boolean; temperature: boolean; maxTokens: boolean };
 
 export function openJudgeServer(options: JudgeServerOptions): JudgeServer {
-  const { baseUrl, model, attempts, maxTokens, pauseMs = 500 } = options;
+  const { baseUrl, who = 'the judge', model, attempts, maxTokens, pauseMs = 500 } = options;
   const dropped: Dropped = { schema: false, temperature: false, maxTokens: false };
 
   /** Sends until there is an answer, or none to be expected. `body` is asked for each attempt. */
@@ -84,10 +86,10 @@ export function openJudgeServer(options: JudgeServerOptions): JudgeServer {
           continue;
         }
         // About this conversation alone, such as one that is too long: the judge itself is well.
-        throw new Error(`the judge ${reply.problem}`);
+        throw new Error(`${who} ${reply.problem}`);
       } else if (reply.status !== 0 && reply.status !== 408 && reply.status !== 429 && reply.status < 500)
-        throw new JudgeAway(`the judge ${reply.problem}`, true);
-      if (attempt >= attempts) throw new JudgeAway(`the judge ${reply.problem} (${attempt} attempts)`, false);
+        throw new JudgeAway(`${who} ${reply.problem}`, true);
+      if (attempt >= attempts) throw new JudgeAway(`${who} ${reply.problem} (${attempt} attempts)`, false);
       const pause = Math.min(longestPauseMs, reply.retryAfterMs ?? pauseMs * 2 ** Math.min(attempt - 1, 8));
       await sleep(pause * (1 + Math.random() / 4), undefined, { signal });
     }
@@ -109,7 +111,7 @@ export function openJudgeServer(options: JudgeServerOptions): JudgeServer {
         signal,
       );
       const parsed = chatShape.safeParse(value);
-      if (!parsed.success) throw new JudgeAway('the judge answered with what is no chat completion', false);
+      if (!parsed.success) throw new JudgeAway(`${who} answered with what is no chat completion`, false);
       const { choices, usage } = parsed.data;
       const { message, finish_reason } = choices[0]!;
       return { text: message.content ?? '', isCut: finish_reason === 'length', usage: usageOf(usage) };
@@ -118,9 +120,13 @@ export function openJudgeServer(options: JudgeServerOptions): JudgeServer {
     async embed(embeddingModel, texts, signal) {
       const value = await post('embeddings', () => ({ model: embeddingModel, input: texts }), signal);
       const parsed = embeddingShape.safeParse(value);
-      const vectors = parsed.success ? parsed.data.data.map(({ embedding }) => embedding) : [];
+      const data = parsed.success ? parsed.data.data : [];
+      const vectors = data
+        .map(({ index, embedding }, i) => ({ at: index ?? i, embedding }))
+        .sort((a, b) => a.at - b.at)
+        .map(({ embedding }) => embedding);
       if (vectors.length !== texts.length || vectors.some(({ length }) => length !== vectors[0]!.length))
-        throw new JudgeAway('the judge answered with what are no embeddings', false);
+        throw new JudgeAway(`${who} answered with what are no embeddings`, false);
       return { vectors, usage: usageOf(parsed.data?.usage) };
     },
   };

@@ -1,6 +1,7 @@
 /** Reads what the pure files of trust need, and keeps what they found: the edge between `pawl reward`, /api, the worker and the store. */
 import type { Agent } from '../agent.ts';
-import { readBothScores, readJudged, readPartWeeks, saveRewardCheck } from '../store/judged.ts';
+import { countedFigure } from '../store/figures.ts';
+import { type PartWeek, readBothScores, readJudged, readPartWeeks, saveRewardCheck } from '../store/judged.ts';
 import { listLabels } from '../store/labels.ts';
 import { dayOf } from '../store/partitions.ts';
 import type { Store } from '../store/postgres.ts';
@@ -21,7 +22,28 @@ type Rewarded = Pick<Agent, 'name' | 'reward' | 'curate'>;
 
 export const driftWeeks = 4;
 
+/** Of everything as it is now. */
 export async function checkReward(store: Store, agent: Rewarded, now: Date): Promise<RewardCheck> {
+  return checked(store, agent, now, await weeksOf(store, agent, now));
+}
+
+/** With the weeks of its parts as they were counted last, where there is much to count. */
+export async function lookAtReward(
+  store: Store,
+  agent: Rewarded,
+  now: Date,
+  options?: { readonly isPatient?: boolean },
+): Promise<RewardCheck & { readonly countedAt: Date }> {
+  const { name, reward } = agent;
+  const figure = { agent: name, name: 'weeks of parts', of: reward.version };
+  const { value, countedAt } = await countedFigure(store, figure, () => weeksOf(store, agent, now), options);
+  return { ...(await checked(store, agent, now, value)), countedAt };
+}
+
+const weeksOf = (store: Store, { name, reward }: Rewarded, now: Date): Promise<PartWeek[]> =>
+  readPartWeeks(store, { agent: name, spec: reward.version, until: dayOf(now), weeks: driftWeeks });
+
+async function checked(store: Store, agent: Rewarded, now: Date, weeks: readonly PartWeek[]): Promise<RewardCheck> {
   const { name, reward } = agent;
   const about = { agent: name, spec: reward.version };
   const judged = await readJudged(store, { ...about, by: { kind: 'labels' } });
@@ -29,7 +51,6 @@ export async function checkReward(store: Store, agent: Rewarded, now: Date): Pro
   const own = reward.parts.filter(({ scorer }) => scorer.usesLabels).map((part) => part.name);
   const names = reward.parts.map((part) => part.name).filter((part) => !own.includes(part));
   const trust = trustOf(judged, names);
-  const weeks = await readPartWeeks(store, { ...about, until: dayOf(now), weeks: driftWeeks });
   const drift = driftOf(weeks, driftWeeks);
   const total = usesLabels(reward) ? { ...trust.total, state: 'unmeasured' as const } : trust.total;
   const check = { ...about, at: now.getTime(), ...trust, total, drift };
@@ -51,9 +72,9 @@ export async function fitReward(store: Store, agent: Rewarded, outcome: string |
 export async function compareStored(
   store: Store,
   { name: agent, curate }: Rewarded,
-  { a, b, since, until }: { a: string; b: string; since: Date; until: Date },
+  { a, b, since, until, most = 100_000 }: { a: string; b: string; since: Date; until: Date; most?: number },
 ): Promise<Comparison> {
-  const both = await readBothScores(store, { agent, a, b, from: dayOf(since), to: dayOf(until) });
+  const both = await readBothScores(store, { agent, a, b, from: dayOf(since), to: dayOf(until), most });
   const said = new Map<string, number[]>();
   for (const { target, score } of await listLabels(store, { agent, limit: 20_000 }))
     if (target.kind === 'trajectory') said.set(target.id, [...(said.get(target.id) ?? []), score]);

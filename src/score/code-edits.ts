@@ -7,7 +7,6 @@
  */
 import type { Turn } from '../collect/turn.ts';
 import { isObject, listOf, parseUntrusted } from '../collect/untrusted.ts';
-import { inOrder } from './scorer.ts';
 import { judgedCalls } from './tool-use.ts';
 
 export type FileChange = {
@@ -49,7 +48,7 @@ export function codeEdits(turns: readonly Turn[]): FileChange[] {
     if (known === undefined && changes.size >= maxFiles) return;
     changes.set(path, known === undefined ? { path, before, after, isNew } : { ...known, after });
   };
-  for (const { call, result, worth } of [...judgedCalls(inOrder(turns)).values()].flat()) {
+  for (const { call, result, worth } of [...judgedCalls(turns).values()].flat()) {
     const given =
       call === null ? null : typeof call.arguments === 'string' ? parseUntrusted(call.arguments) : call.arguments;
     if (!isObject(given) || worth < 0.6) continue; // a call that failed changed nothing

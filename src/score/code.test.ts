@@ -100,6 +100,18 @@ describe('minimal diff', () => {
     });
   });
 
+  test('prices what was restyled beside a change that was needed, and not what a block around it indents', async () => {
+    const rewrittenAs = async (content: string) =>
+      (await said(minimalDiff(), working(['write', { path: 'total.py', content }]))).reason;
+    const restyled = fixed.replace('s += x', 's  +=  x').replace('return s', 'return s;').replace('xs):', 'xs) :');
+    expect(await rewrittenAs(restyled)).toMatch(/needed; 3 of reformatting$/);
+    const inBlock = fixed.replace(
+      '    for x in xs:\n        s += x\n',
+      '    if xs:\n        for x in xs:\n            s += x\n',
+    );
+    expect(await rewrittenAs(inBlock)).toMatch(/^\d+ nodes changed, \d+ needed$/);
+  });
+
   test('compares with the change that is known to do', async () => {
     const rewritten = working(['write', { path: 'total.py', content: 'def total(xs):\n    return 1 + sum(xs)\n' }]);
     const known = minimalDiff({ accepted: () => ({ 'total.py': fixed }) });

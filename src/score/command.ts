@@ -7,7 +7,7 @@ import { agentOf } from '../config.ts';
 import { NotFoundError } from '../errors.ts';
 import { dayOf } from '../store/partitions.ts';
 import { listScores, summariseScores } from '../store/scores.ts';
-import { type Column, plain, sayProgress, table } from '../terminal.ts';
+import { type Column, counted, plain, sayProgress, table } from '../terminal.ts';
 import { openJudge } from './ask-open.ts';
 import { explain } from './explain.ts';
 import { judgedLine, moneyText } from './judge-print.ts';
@@ -76,11 +76,11 @@ const run = withConfigOption(new Command('run'))
         `${unmeasured} with nothing to measure`,
         ...(tooLong > 0 ? [`${tooLong} too long`] : []),
         ...(tooLarge > 0 ? [`${tooLarge} too large to read`] : []),
-        ...(answers > 0 ? [`${answers} single answers where a turn was explored`] : []),
+        ...(answers > 0 ? [`${counted(answers, 'single answer')} where a turn was explored`] : []),
         ...(broken > 0 ? [`for ${broken} a scorer failed and will be asked again by the next run`] : []),
       ];
       terminal.write(
-        `${trajectories} conversations of ${agent}: ${scored} scored, ${rescored} scored again, ${unchanged} unchanged; ${also.join('; ')}.`,
+        `${counted(trajectories, 'conversation')} of ${agent}: ${scored} scored, ${rescored} scored again, ${unchanged} unchanged; ${also.join('; ')}.`,
       );
       if (judge !== undefined) terminal.write(judgedLine(judge.counts()));
       terminal.write(`Mean score of these days ${number(summary.mean)} (reward spec ${spec.version}).`);
@@ -89,7 +89,7 @@ const run = withConfigOption(new Command('run'))
 
 const planLine = (agent: string, { trajectories, pending, calls, money, unpriced }: ScorePlan): string => {
   const price = unpriced > 0 ? `${moneyText(money)} and what ${unpriced} calls without a price cost` : moneyText(money);
-  return `${pending} of ${trajectories} conversations of ${agent} would be scored, with ${calls} calls to a judge for about ${price}.`;
+  return `${pending} of ${counted(trajectories, 'conversation')} of ${agent} would be scored, with ${counted(calls, 'call')} to a judge for about ${price}.`;
 };
 
 const columns: readonly Column[] = [
@@ -162,12 +162,12 @@ const toolColumns: readonly Column[] = [
 ];
 
 const tools = withConfigOption(new Command('tools'))
-  .description('In how many conversations that were offered tools one was used, by kind of task, and before.')
+  .description('In how many conversations that were offered tools one was used, by task type, and before.')
   .option('--agent <name>', 'whose (default: the first of the settings)')
   .addOption(new Option('--origin <origin>', 'of which origin (default: what the agent learns from)').choices(origins))
   .option('--since <time>', 'turns after: 2h, 3d, or 2026-01-31 (default: 7d)', (text: string) => parseMoment(text))
   .option('--until <time>', 'turns before (default: now)', (text: string) => parseMoment(text))
-  .option('--json', 'one JSON object per kind of task')
+  .option('--json', 'one JSON object per task type')
   .addHelpText('after', '\nExample:\n  pawl score tools --since 7d')
   .action((options: ToolsOptions) =>
     withHome(options, 'existing', async ({ store, config, terminal }) => {

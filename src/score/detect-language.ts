@@ -45,7 +45,8 @@ export function languageOf(text: string): string | null {
   const letters = new Map<string, number>();
   let latin = 0;
   for (const letter of read) {
-    if (!/\p{L}/u.test(letter)) continue;
+    if (letter >= 'a' && letter <= 'z') latin++;
+    if (letter < '\x80' || !/\p{L}/u.test(letter)) continue;
     const script = scripts.find(([, pattern]) => pattern.test(letter))?.[0];
     if (script === undefined) latin++;
     else letters.set(script, (letters.get(script) ?? 0) + 1);

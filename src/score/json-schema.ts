@@ -1,10 +1,11 @@
 /**
  * Whether a value fits a JSON Schema: a model's tool calls against the tools it was offered, an answer against what a golden
- * case asks for. @cfworker/json-schema does the checking, within a time limit, because value and schema are strangers'; it
- * fetches nothing, so a `$ref` that leads out of the schema leads nowhere.
+ * case asks for. @cfworker/json-schema does the checking, within a time limit where it could take long, because value and schema are
+ * strangers'; it fetches nothing, so a `$ref` that leads out of the schema leads nowhere.
  */
 import { dereference, type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema';
 import { isObject } from '../collect/untrusted.ts';
+import { nodesOfPlain, sizeOf } from './plain-schema.ts';
 import { withinTime } from './time-limit.ts';
 
 /** Long enough for any schema that somebody wrote, short enough for the thousands of calls in a window. */
@@ -23,13 +24,25 @@ const draftOf = (schema: Readonly<Record<string, unknown>>): SchemaDraft =>
 export function misfit(value: unknown, schema: unknown): string | null {
   if (schema === false) return 'nothing is allowed here';
   if (!isObject(schema)) return null;
-  return withinTime(limitMs, () => {
-    const { valid, errors } = new Validator(schema as Schema, draftOf(schema)).validate(withoutPrototypes(value));
-    if (valid) return null;
-    // From the whole to the part: the last says what exactly is wrong.
-    const { instanceLocation, error } = errors.at(-1)!;
-    return instanceLocation === '#' ? error : `${instanceLocation.slice(2).replaceAll('/', '.')}: ${error}`;
-  });
+  const nodes = nodesOfPlain(schema);
+  if (nodes !== null && nodes * sizeOf(value) <= quickly) return check(value, schema);
+  return withinTime(limitMs, () => check(value, schema));
+}
+
+/** So many comparisons are over before a clock would have been set. */
+const quickly = 50_000;
+
+/** A conversation offers the same tools with every call. */
+const validators = new WeakMap<object, Validator>();
+
+function check(value: unknown, schema: Readonly<Record<string, unknown>>): string | null {
+  const validator = validators.get(schema) ?? new Validator(schema as Schema, draftOf(schema));
+  validators.set(schema, validator);
+  const { valid, errors } = validator.validate(withoutPrototypes(value));
+  if (valid) return null;
+  // From the whole to the part: the last says what exactly is wrong.
+  const { instanceLocation, error } = errors.at(-1)!;
+  return instanceLocation === '#' ? error : `${instanceLocation.slice(2).replaceAll('/', '.')}: ${error}`;
 }
 
 /** As `misfit`, for a schema that nobody here wrote: one that cannot be used is not held against the model. */

@@ -35,11 +35,14 @@ export async function judgeRefine(
   return refineJudge({
     ...{ labelled, criteria, variants },
     judge: async (which, input) =>
-      judge({ criteria: which, alsoWithFeedback: true }).score(input, contextOf(input, services, signal)),
+      judge({ criteria: which, alsoWithFeedback: true }).score(
+        input,
+        contextOf(input, services, () => signal),
+      ),
     propose: (k, from, mistakes) => {
       const worst = mistakes[0];
       if (worst === undefined) return Promise.resolve('');
-      const { ask } = contextOf(worst.item, services, signal);
+      const { ask } = contextOf(worst.item, services, () => signal);
       const shown = mistakes.map(({ item, ...rest }) => ({ ...rest, text: modelText(item.turns) }));
       return askForCriteria(ask!, k, from, shown);
     },

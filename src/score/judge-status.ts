@@ -1,7 +1,7 @@
 /** Who judges an agent's conversations, and what all judging took lately. */
 import { listJudging, type Judging as Spending } from '../store/judging.ts';
 import type { Store } from '../store/postgres.ts';
-import { summariseVerdicts, type VerdictSummary } from '../store/verdicts.ts';
+import { lookAtVerdicts, type VerdictSummary } from '../store/verdicts.ts';
 import type { Judged } from './ask-open.ts';
 
 export type JudgeStatus = VerdictSummary & {
@@ -14,6 +14,8 @@ export type JudgeStatus = VerdictSummary & {
       readonly embeddingModel: string | null;
     } | null;
   }[];
+  /** When verdicts were counted. */
+  readonly countedAt: Date;
   /** Money. */
   readonly budget: { readonly run: number | null; readonly day: number | null };
   readonly moneyToday: number;
@@ -22,10 +24,12 @@ export type JudgeStatus = VerdictSummary & {
 
 export async function judgeStatus(store: Store, agents: readonly Judged[], days: number): Promise<JudgeStatus> {
   const spending = await listJudging(store, days);
+  const { value: verdicts, countedAt } = await lookAtVerdicts(store);
   const today = new Date().toISOString().slice(0, 10);
   const { run, day } = agents.find(({ judging }) => judging !== undefined)?.judging?.budget ?? {};
   return {
-    ...(await summariseVerdicts(store)),
+    ...verdicts,
+    countedAt,
     agents: agents.map(({ name, judging }) => ({
       agent: name,
       judge: judging

@@ -96,7 +96,11 @@ const judging = () => {
 /** As the runtime hands it what it needs. */
 const lent = (scorer: Scorer): Scorer => ({
   ...scorer,
-  score: (input, { signal }) => scorer.score(input, contextOf(input, { judge: judging() }, signal)),
+  score: (input, { signal }) =>
+    scorer.score(
+      input,
+      contextOf(input, { judge: judging() }, () => signal),
+    ),
 });
 const measure = (scorer: Scorer, input: ScorerInput) =>
   lent(scorer).score(input, { signal: new AbortController().signal });
@@ -226,7 +230,7 @@ describe('answer relevance', () => {
     const settings = { upstreams: { box: { baseUrl: server.url } }, judge: { upstream: 'box', model: 'judge' } };
     const without = openJudge(store, parseConfig(settings, {}, '/').agents[0]!)!;
     const input = asked('Something new.');
-    const context = contextOf(input, { judge: without }, new AbortController().signal);
+    const context = contextOf(input, { judge: without }, () => new AbortController().signal);
     expect(await answerRelevance().score(input, context)).toMatchObject({ value: null });
     expect(await answerRelevance().cost!(input, context)).toEqual({ calls: 0, money: 0 });
   });

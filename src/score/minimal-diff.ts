@@ -4,7 +4,8 @@
  *
  *   scaffolding    statements that only print, log or leave a note (console.log, print, dbg!, TODO …)
  *   stray files    new files that nobody asked for by name and that are called like leavings (tmp, debug, backup, notes …)
- *   reformatting   lines that changed and mean the same
+ *   reformatting   lines that changed and mean the same; beside a change that means something, those that differ by their spaces or
+ *                  a semicolon, but not by their indent alone, which a block around them needs
  *   comments       comments that were added
  *
  *     value = smallest / (changed + prices),   at most 1
@@ -80,6 +81,30 @@ function changedLines(before: string, after: string): number {
   return after.split('\n').filter((line) => !known.has(line)).length;
 }
 
+/** A comma behind what was last is needed by what comes after it, and another indent by what stands around it. */
+const asSaid = (line: string): string => line.trim().replace(/,$/, '');
+const quoted = /(["'`])(?:\\.|(?!\1).)*\1/g;
+/** Spaces inside a text mean something. */
+const asMeant = (line: string): string =>
+  asSaid(line)
+    .replace(quoted, (text) => text.replaceAll(' ', '\0'))
+    .replaceAll(/[ \t]+/g, '')
+    .replace(/;$/, '');
+
+/** Of the lines that changed beside what was needed, those that say the same in another form: spaces, semicolons. */
+function restyledLines(before: string, after: string): number {
+  const [was, is] = [before, after].map((text) => text.split('\n').filter((line) => line.trim() !== ''));
+  const [saidBefore, saidAfter] = [new Set(was!.map(asSaid)), new Set(is!.map(asSaid))];
+  const gone = new Map<string, number>();
+  for (const line of was!)
+    if (!saidAfter.has(asSaid(line))) gone.set(asMeant(line), (gone.get(asMeant(line)) ?? 0) + 1);
+  return is!.filter((line) => {
+    const left = saidBefore.has(asSaid(line)) ? 0 : (gone.get(asMeant(line)) ?? 0);
+    if (left > 0) gone.set(asMeant(line), left - 1);
+    return left > 0;
+  }).length;
+}
+
 type Priced = { readonly changed: number; readonly smallest: number | null; readonly costs: DiffCosts };
 
 const nothing = (): DiffCosts => ({ scaffolding: 0, strayFiles: 0, reformatting: 0, comments: 0 });
@@ -102,7 +127,7 @@ async function priced(change: FileChange, asked: string, accepted: string | unde
   const costs = {
     scaffolding: addedNodes(old.root, now.root, isScaffolding),
     strayFiles: 0,
-    reformatting: changed === 0 ? changedLines(before, after) : 0,
+    reformatting: changed === 0 ? changedLines(before, after) : restyledLines(before, after),
     comments: addedNodes(old.root, now.root, isPlainComment),
   };
   const known = accepted === undefined ? null : await parseCode(language, accepted);
@@ -115,7 +140,7 @@ export function minimalDiff({ accepted, prices: given = {} }: MinimalDiffOptions
   if (odd !== undefined) throw new Error(`minimalDiff: ${odd[0]} costs ${odd[1]}; give a number from 0 to 100.`);
   return {
     name: 'minimal diff',
-    version: JSON.stringify(['minimal-diff', 1, prices, accepted === undefined ? null : String(accepted)]),
+    version: JSON.stringify(['minimal-diff', 2, prices, accepted === undefined ? null : String(accepted)]),
     // With a function of the user's it may do anything.
     ...(accepted === undefined && { inProcess: true }),
     async score(input): Promise<Measured> {

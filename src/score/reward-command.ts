@@ -14,9 +14,10 @@ import { openJudge } from './ask-open.ts';
 import { checkReward, compareStored, fitReward } from './check-reward.ts';
 import { rewardModelsCommand, trainRewardCommand } from './reward-model-command.ts';
 import { lendEngine, openRewardModels } from './reward-models.ts';
-import { comparisonLines, proposalLines, trustLines } from './reward-print.ts';
+import { comparisonLines, proposalLines, trustLines, whatIfLines } from './reward-print.ts';
 import { scoreWindow } from './run.ts';
 import type { RewardSpec } from './weighted.ts';
+import { readWeights, weightsHint, weightsPattern, whatIf } from './what-if.ts';
 
 type Options = CommonOptions & { readonly agent?: string };
 
@@ -129,11 +130,35 @@ const compare = agentOption(new Command('compare'))
     }),
   );
 
+type WhatIfOptions = CompareOptions;
+
+const other = agentOption(new Command('what-if'))
+  .description('Weigh the newest scores otherwise: how they would be spread, and how many would be good enough.')
+  .argument('<weights>', 'parts and weights, e.g. resolved:0.5,tools:0.3; others keep theirs, 0 leaves one out')
+  .option('--since <time>', 'started after: 2h, 3d, or 2026-01-31 (default: 7d)', (text: string) => parseMoment(text))
+  .option('--until <time>', 'started before (default: now)', (text: string) => parseMoment(text))
+  .option('--json', 'print as JSON')
+  .addHelpText(
+    'after',
+    '\nExample:\n  pawl reward what-if resolved:0.7,tools:0.1\n\nNothing is changed: put the weights you want into the agent’s file.',
+  )
+  .action((weights: string, options: WhatIfOptions) =>
+    withHome(options, 'existing', async ({ store, config, terminal }) => {
+      if (!weightsPattern.test(weights)) throw new ConfigError(`'${weights}' is not what is needed: ${weightsHint}.`);
+      const agent = agentOf(config, options.agent);
+      const { since = parseMoment('7d'), until = new Date() } = options;
+      const found = await whatIf(store, agent, readWeights(weights), { since, until });
+      if (options.json) terminal.write(JSON.stringify(found));
+      else for (const line of whatIfLines(found, terminal)) terminal.write(line);
+    }),
+  );
+
 export const rewardCommand = (): Command =>
   new Command('reward')
     .description('Whether the reward can be trusted, and what would be better.')
     .addCommand(status)
     .addCommand(fit)
+    .addCommand(other)
     .addCommand(compare)
     .addCommand(versions)
     .addCommand(trainRewardCommand())

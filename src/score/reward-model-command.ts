@@ -100,6 +100,10 @@ export const rewardModelsCommand = (): Command =>
           for (const model of models) terminal.write(JSON.stringify(model));
           return;
         }
+        if (models.length === 0) {
+          terminal.write('There is no reward model yet. `pawl reward train NAME` makes one from labels.');
+          return;
+        }
         const columns = [
           ...[{ title: 'NAME' }, { title: 'VERSION' }, { title: 'AUC', right: true }, { title: '95%' }],
           ...[

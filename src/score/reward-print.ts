@@ -1,9 +1,10 @@
 /** What `pawl reward` prints. */
-import { type Terminal, table } from '../terminal.ts';
+import { counted, type Terminal, table } from '../terminal.ts';
 import { type Agreement, fewestLabels, trustBar } from './agreement.ts';
 import type { RewardCheck } from './check-reward.ts';
 import type { Comparison } from './compare-rewards.ts';
 import { type Figure, fewestSamples, type Proposal } from './propose.ts';
+import type { WhatIf } from './what-if.ts';
 
 const number = (value: number | null, digits = 2): string => (value === null ? '–' : value.toFixed(digits));
 const signed = (value: number | null): string => (value === null ? '–' : `${value > 0 ? '+' : ''}${value.toFixed(3)}`);
@@ -78,7 +79,9 @@ export function proposalLines(proposal: Proposal, outcome: string | undefined, t
     }`;
   const isFitted = proposal.parts.some(({ proposed }) => proposed !== null);
   return [
-    terminal.paint.bold(`${proposal.samples} conversations of ${proposal.groups} tasks, fitted to ${target}`),
+    terminal.paint.bold(
+      `${counted(proposal.samples, 'conversation')} of ${counted(proposal.groups, 'task')}, fitted to ${target}`,
+    ),
     ...table(columns, rows, terminal),
     ...(proposal.leftOut.length === 0
       ? []
@@ -112,7 +115,7 @@ export function comparisonLines(found: Comparison, a: string, b: string, termina
     ...[trajectory, number(before, 3), number(after, 3), `${place(placeA)} → ${place(placeB)}`, because ?? '–'],
   ]);
   return [
-    terminal.paint.bold(`${found.conversations} conversations under A ${a} and B ${b}`),
+    terminal.paint.bold(`${counted(found.conversations, 'conversation')} under A ${a} and B ${b}`),
     `Mean ${number(found.meanA, 3)} and ${number(found.meanB, 3)}; they order alike with Spearman ${number(found.spearman, 3)}; ${
       found.reordered === null
         ? 'no pair is ordered by both'
@@ -125,5 +128,26 @@ export function comparisonLines(found: Comparison, a: string, b: string, termina
           labels.low === null ? '–' : `${signed(labels.low)} to ${signed(labels.high)}`
         } (95%).`,
     ...(rows.length === 0 ? ['Nobody changes places.'] : table(columns, rows, terminal)),
+  ];
+}
+
+/** A row per twentieth would be a page; four make a fifth. */
+const joined = (bins: readonly number[]): number[] =>
+  Array.from({ length: 5 }, (_, i) => bins.slice(4 * i, 4 * i + 4).reduce((sum, one) => sum + one, 0));
+
+export function whatIfLines(found: WhatIf, terminal: Terminal): string[] {
+  const { agent, spec, sample, minScore, current, proposed, kept } = found;
+  if (sample === 0) return [`${agent} has no score under reward ${spec} in that time. \`pawl score run\` gives some.`];
+  const [now, then] = [joined(current.bins), joined(proposed.bins)];
+  const rows = [
+    ['mean', number(current.mean, 3), number(proposed.mean, 3)],
+    [`good enough (${minScore} or more)`, String(kept.current), String(kept.proposed)],
+    ...now.map((count, i) => [`${number(i / 5, 1)} to ${number((i + 1) / 5, 1)}`, String(count), String(then[i])]),
+  ];
+  const columns = [{ title: '' }, { title: 'AS SET', right: true }, { title: 'SO WEIGHTED', right: true }];
+  return [
+    terminal.paint.bold(`The newest ${sample} scores of ${agent} under reward ${spec}`),
+    ...table(columns, rows, terminal),
+    `${kept.gained} would become good enough, ${kept.lost} would cease to be.`,
   ];
 }

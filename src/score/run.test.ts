@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { entry, noon, uuidAt } from '../store/fixtures.ts';
 import { ensurePartitions } from '../store/partitions.ts';
 import { writeEntries } from '../store/record.ts';
-import { listScores } from '../store/scores.ts';
+import { compiledScoresQuery, listScores, saveRewardSpec, saveScores } from '../store/scores.ts';
 import { withStore } from '../store/test-store.ts';
-import { windowQuery } from '../store/window.ts';
+import { type Placed, windowQuery } from '../store/window.ts';
 import { converse, deskReward } from './fixtures.ts';
 import { scoreWindow } from './run.ts';
 import type { Scorer } from './scorer.ts';
@@ -170,4 +170,26 @@ test('a window of an hour reads only its own days by index, whatever the table h
     expect(scan['Node Type']).toMatch(/Index|Bitmap/);
     expect(scan['Actual Rows']).toBeLessThanOrEqual(200);
   }
+});
+
+test('a page asks for its own scores, however many there are of a reward that the server has not looked at', async () => {
+  const store = await withStore();
+  const day = '2026-05-20';
+  const write = async (spec: string, agent: string) => {
+    await saveRewardSpec(store, { version: spec, parts: [], at: now });
+    const one = { agent, day, spec, evidence: '', total: 1, measured: 1, parts: {}, turns: [], at: +now };
+    await saveScores(
+      store,
+      Array.from({ length: 3000 }, (_, i) => ({ ...one, trajectory: `c${i}` })),
+    );
+  };
+  await write('known', 'other');
+  await store.pool.query('analyze pawl.scores');
+  await write('new', 'desk');
+  const page = Array.from({ length: 20 }, (_, i) => ({ day, trajectory: { id: `c${i}`, agent: 'desk' } }) as Placed);
+  const { sql, parameters } = compiledScoresQuery(store, page, 'new');
+  const plan = await store.pool.query(`explain (analyze, timing off, format json) ${sql}`, [...parameters]);
+  const scan = plan.rows[0]['QUERY PLAN'][0].Plan;
+  const read = (scan.Plans?.[0] ?? scan)['Index Name'];
+  expect([read, scan['Actual Rows'], scan['Rows Removed by Filter'] ?? 0]).toEqual(['scores_pkey', 20, 20]);
 });

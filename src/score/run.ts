@@ -185,7 +185,10 @@ export async function planScoring(store: Store, options: ScoreWindow): Promise<S
       plan.pending += batch.length;
       for (const { input } of batch)
         for (const { scorer } of asking) {
-          const { calls, money } = await scorer.cost!(input, contextOf(input, services, signal));
+          const { calls, money } = await scorer.cost!(
+            input,
+            contextOf(input, services, () => signal),
+          );
           plan.calls += calls;
           plan.money += money ?? 0;
           if (money === null) plan.unpriced += calls;

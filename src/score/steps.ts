@@ -12,7 +12,7 @@
 import { argumentsText } from '../collect/message.ts';
 import type { Step } from '../collect/timeline.ts';
 import { isObject, parseUntrusted } from '../collect/untrusted.ts';
-import { type ComputingScorer, inOrder, mean, unmeasured } from './scorer.ts';
+import { type ComputingScorer, mean, unmeasured } from './scorer.ts';
 import { saidBy, storyOf } from './story.ts';
 import { type JudgedCall, judgedCalls } from './tool-use.ts';
 
@@ -49,7 +49,7 @@ export function steps(): ComputingScorer {
     version: JSON.stringify(['steps', 1]),
     inProcess: true,
     score({ turns }) {
-      const calls = judgedCalls(inOrder(turns));
+      const calls = judgedCalls(turns);
       const known = new Set<string>();
       const done = new Set<string>();
       const perTurn = new Map<string, number>();

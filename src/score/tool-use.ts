@@ -96,8 +96,16 @@ function judge(
 const answeredByError = 'answered by an error';
 const recoveredFrom = 'answered by an error and recovered from';
 
-/** The calls of each turn that made any, judged; `turns` in order. */
-export function judgedCalls(turns: readonly Turn[]): Map<Turn, JudgedCall[]> {
+const known = new WeakMap<readonly Turn[], ReadonlyMap<Turn, readonly JudgedCall[]>>();
+
+/** The calls of each turn that made any, judged, in order. Several scorers of a reward ask, so it is done once. */
+export function judgedCalls(given: readonly Turn[]): ReadonlyMap<Turn, readonly JudgedCall[]> {
+  const judged = known.get(given) ?? judgeCalls(inOrder(given));
+  known.set(given, judged);
+  return judged;
+}
+
+function judgeCalls(turns: readonly Turn[]): ReadonlyMap<Turn, readonly JudgedCall[]> {
   const seen = new Map<string, Set<string | null>>();
   const judged = new Map<Turn, JudgedCall[]>();
   for (const [k, turn] of turns.entries()) {
@@ -127,12 +135,12 @@ export function toolUse({ recovered = 0.5 }: ToolUseOptions = {}): ComputingScor
     name: 'tool use',
     version: JSON.stringify(recovered === 0.5 ? ['tool-use', 3] : ['tool-use', 3, recovered]),
     inProcess: true,
-    score({ turns: given }) {
+    score({ turns }) {
       const faults: Faults = new Map();
       const perTurn = new Map<string, number>();
       const all: number[] = [];
       const wentWell = new Set<string | null>(); // tools, looking back from the end
-      for (const [turn, judged] of [...judgedCalls(inOrder(given))].reverse()) {
+      for (const [turn, judged] of [...judgedCalls(turns)].reverse()) {
         const worths = [...judged].reverse().map(({ call, worth, fault }) => {
           const name = call?.name ?? null;
           if (worth === 1) wentWell.add(name);

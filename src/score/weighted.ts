@@ -94,23 +94,39 @@ function checked(name: string, { value, reason, turns }: Measured): Result {
 const failure = (name: string, error: unknown): Result =>
   failed(`scorer ${name} failed: ${error instanceof Error ? error.message : String(error)}`);
 
+/** What most scorers never ask for is only made for those that do. */
 export function contextOf(
   { trajectory }: ScorerInput,
   { judge, rewardModels }: Services,
-  signal: AbortSignal,
+  signal: () => AbortSignal,
 ): ScorerContext {
   const { agent, id, startedAt } = trajectory;
-  const day = startedAt.toISOString().slice(0, 10);
-  return { signal, rewardModels, ...(judge && { ask: judge.about({ agent, trajectory: id, day, signal }) }) };
+  return {
+    get signal() {
+      return signal();
+    },
+    get ask() {
+      const day = startedAt.toISOString().slice(0, 10);
+      return judge?.about({ agent, trajectory: id, day, signal: signal() });
+    },
+    rewardModels,
+  };
 }
 
 /** A scorer that throws, answers nonsense or never ends has failed; the reason is kept in the row. */
 function measure({ name, scorer }: WeightedPart, input: ScorerInput, services: Services): Result | Promise<Result> {
-  const stop = new AbortController();
+  let made: AbortController | undefined;
+  const stop = (): AbortController => {
+    made ??= new AbortController();
+    return made;
+  };
   try {
-    const answer = scorer.score(input, contextOf(input, services, stop.signal));
+    const answer = scorer.score(
+      input,
+      contextOf(input, services, () => stop().signal),
+    );
     // Most scorers compute; only one that is waited for needs a clock.
-    return answer instanceof Promise ? inTime(name, scorer, answer, stop) : checked(name, answer);
+    return answer instanceof Promise ? inTime(name, scorer, answer, stop()) : checked(name, answer);
   } catch (error) {
     return failure(name, error);
   }

@@ -1,6 +1,7 @@
 /** What an agent did in an episode as scorers read it: the records a gateway would have made, of origin `simulation`. */
 import type { Signal } from '../collect/signal.ts';
 import type { Turn } from '../collect/turn.ts';
+import { unrecordedTurn } from '../collect/unrecorded-turn.ts';
 import { uuidv7 } from '../collect/uuid.ts';
 import type { ScorerInput } from '../score/scorer.ts';
 import { type RewardSpec, scoreOf } from '../score/weighted.ts';
@@ -25,34 +26,12 @@ export async function scored(spec: RewardSpec, agent: string, view: AgentView<un
 function inputOf(agent: string, { task, calls, outcomes }: AgentView<unknown>, at: number): ScorerInput {
   const trajectory = task.id;
   const turns = calls.map(
-    ({ messages, tools, answer, finish }, i): Turn => ({
-      id: uuidv7(at + i),
-      trajectory,
-      agent,
-      user: null,
-      origin: 'simulation',
-      keys: [],
-      endpoint: 'chat',
-      startedAt: at + i,
-      firstTokenMs: null,
-      latencyMs: 0,
-      upstream: '',
-      release: '',
-      model: agent,
-      status: 'ok',
-      httpStatus: 200,
-      error: null,
-      attempts: 1,
-      stream: false,
-      request: { model: agent, messages, ...(tools.length === 0 ? {} : { tools }) },
-      choices: [{ index: 0, message: { ...answer }, finishReason: finish }],
-      promptTokens: null,
-      completionTokens: null,
-      reasoningTokens: null,
-      usage: null,
-      threadKey: null,
-      redactions: {},
-    }),
+    ({ messages, tools, answer, finish }, i): Turn =>
+      unrecordedTurn({
+        ...{ id: uuidv7(at + i), trajectory, agent, origin: 'simulation', startedAt: at + i },
+        request: { model: agent, messages, ...(tools.length === 0 ? {} : { tools }) },
+        choices: [{ index: 0, message: { ...answer }, finishReason: finish }],
+      }),
   );
   const signals = [...outcomes].map(
     ([name, value]): Signal => ({

@@ -6,9 +6,9 @@
  * is stamped on the trajectory by record.ts (the worst of its turns); `readStandings` asks again what holds now.
  */
 import { type Selectable, sql } from 'kysely';
-import type { Consent, Trajectory } from '../collect/trajectory.ts';
-import { dayOf } from './partitions.ts';
+import type { Consent } from '../collect/trajectory.ts';
 import { type Store, storeError } from './postgres.ts';
+import { type Span, someSpans, spanValues, turnsOfSpans } from './spans.ts';
 import type { ConsentTable } from './tables.ts';
 
 export type ConsentRecord = {
@@ -137,31 +137,17 @@ export type Standing = 'given' | 'later' | 'unknown' | 'withdrawn';
 
 const standing = `max(case when c.withdrawn_at is not null then 'withdrawn' when c.given_at <= x.started_at then 'given'
   when c.given_at is not null then 'later' else 'unknown' end)`;
-const ofTurns = `x.started_at between t.started_at and t.ended_at
-  left join pawl.consent c on c.agent = x.agent and c.user_id = x.user_id`;
+const consentOfTurn = `left join pawl.consent c on c.agent = x.agent and c.user_id = x.user_id`;
 
 /** Of conversations of one agent, in their order. One whose turns are not there is unknown. */
-export const readStandings = async (
-  store: Store,
-  trajectories: readonly Pick<Trajectory, 'id' | 'agent' | 'startedAt' | 'endedAt'>[],
-): Promise<Standing[]> => {
-  const first = trajectories[0];
-  if (first === undefined) return [];
-  const days = trajectories.flatMap(({ startedAt, endedAt }) => [dayOf(startedAt), dayOf(endedAt)]).sort();
+export const readStandings = async (store: Store, trajectories: readonly Span[]): Promise<Standing[]> => {
+  if (!someSpans(trajectories)) return [];
   const { rows } = await store.pool
     .query<{ n: number; standing: Standing }>(
       `select t.n, ${standing} as standing
-       from unnest($2::text[], $3::timestamptz[], $4::timestamptz[]) with ordinality as t(id, started_at, ended_at, n)
-       join pawl.turns x on x.trajectory = t.id and x.agent = $1 and x.day between $5::date and $6::date and ${ofTurns}
+       from ${turnsOfSpans} ${consentOfTurn}
        group by t.n`,
-      [
-        first.agent,
-        trajectories.map(({ id }) => id),
-        trajectories.map(({ startedAt }) => startedAt),
-        trajectories.map(({ endedAt }) => endedAt),
-        days[0],
-        days.at(-1),
-      ],
+      spanValues(trajectories),
     )
     .catch((error) => {
       throw storeError(error, 'Reading consent');
@@ -174,11 +160,20 @@ export const readStandings = async (
 export const readStandingsIn = async (store: Store, dataset: string): Promise<Map<string, Standing>> => {
   const { rows } = await store.pool
     .query<{ day: string; trajectory: string; standing: Standing }>(
-      `select r.day, r.trajectory, ${standing} as standing
-       from pawl.dataset_rows r
-       join pawl.trajectories t on t.id = r.trajectory and t.agent = r.agent and t.day = r.day
-       join pawl.turns x on x.trajectory = t.id and x.agent = t.agent and ${ofTurns}
-       where r.dataset = $1 group by 1, 2`,
+      // The days are worked out before, so that no other partition is looked at.
+      `with t as materialized (
+         select t.id, t.agent, t.day, t.started_at, t.ended_at from pawl.dataset_rows r
+         join pawl.trajectories t on t.id = r.trajectory and t.agent = r.agent and t.day = r.day
+           and t.day >= (select min(day) from pawl.dataset_rows where dataset = $1)
+           and t.day <= (select max(day) from pawl.dataset_rows where dataset = $1)
+         where r.dataset = $1
+       )
+       select t.day, t.id as trajectory, ${standing} as standing
+       from t join pawl.turns x on x.trajectory = t.id and x.agent = t.agent
+         and x.day >= (select min((started_at at time zone 'UTC')::date) from t)
+         and x.day <= (select max((ended_at at time zone 'UTC')::date) from t)
+         and x.started_at between t.started_at and t.ended_at ${consentOfTurn}
+       group by 1, 2`,
       [dataset],
     )
     .catch((error) => {

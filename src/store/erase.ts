@@ -250,23 +250,21 @@ export const touchedDays = async (store: Store, { id }: Which): Promise<{ agent:
   return rows;
 };
 
-const besideTurns = ['signals', 'trajectory_keys', 'scores', 'verdicts', 'siblings', 'dataset_rows'];
+const besideTurns = ['signals', 'trajectory_keys', 'scores', 'verdicts', 'siblings', 'dataset_rows', 'erased'];
 
-/** PostgreSQL keeps removed rows until a vacuum; then their place is free, and written over by what comes. */
-export const vacuumAfter = async (store: Store, which: Which): Promise<void> => {
+/** The tables that lost something, or may have. */
+export const touchedTables = async (store: Store, which: Which): Promise<string[]> => {
   const days = new Set((await touchedDays(store, which)).map(({ day }) => day.replaceAll('-', '')));
   const { rows } = await store.pool
     .query<{ name: string }>(
-      `select c.oid::regclass::text as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
-       where i.inhparent::regclass::text like 'pawl.%' and right(c.relname, 8) = any($1)`,
+      // As text a regclass has its schema only where the search path has it not, and that of a role pawl has it.
+      `select format('%I.%I', c.relnamespace::regnamespace, c.relname) as name
+       from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent
+       where p.relnamespace = 'pawl'::regnamespace and p.relkind = 'p' and right(c.relname, 8) = any($1)`,
       [[...days]],
     )
     .catch((error) => {
       throw storeError(error, 'Looking for partitions');
     });
-  for (const name of [...rows.map((row) => row.name), ...besideTurns.map((table) => `pawl.${table}`)])
-    await store.pool.query(`vacuum ${name}`).catch((error: { code?: string }) => {
-      // Retention may have dropped the day meanwhile.
-      if (error.code !== '42P01') throw storeError(error, `Freeing the place of what was removed from ${name}`);
-    });
+  return [...rows.map((row) => row.name), ...besideTurns.map((table) => `pawl.${table}`)];
 };

@@ -4,7 +4,10 @@
  */
 import { sql } from 'kysely';
 import type { PartScore } from '../score/score.ts';
+import { countedFigure } from './figures.ts';
+import { partitionDays } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
+import type { Day } from './tables.ts';
 
 export type Judged = {
   readonly trajectory: string;
@@ -48,16 +51,18 @@ export const readJudged = async (store: Store, query: JudgedQuery): Promise<Judg
         and k.target_kind = 'trajectory'
       where s.agent = ${agent} and s.value is not null and ${isMeant}
       order by s.at desc limit ${limit * 4}
-    ), judged as (
+    ), by_name as (
       select trajectory, name, coalesce(avg(value) filter (where not of_turn), avg(value)) as value from said group by 1, 2
+    ), judged as materialized (
+      select trajectory, max(value) filter (where name = ${total}) as target,
+        jsonb_object_agg(substr(name, 6), value) filter (where name like 'part.%') as parts
+      from by_name group by 1
     )
-    select c.trajectory, c.total, c.parts, j.value as target,
+    select c.trajectory, c.total, c.parts, j.target, j.parts as "partTargets",
       coalesce((select min(k.key) from pawl.trajectory_keys k where k.agent = c.agent and k.target_kind = 'trajectory'
-        and k.target_id = c.trajectory and k.key like 'task:%'), c.trajectory) as "group",
-      (select jsonb_object_agg(substr(p.name, 6), p.value) from judged p
-        where p.trajectory = c.trajectory and p.name like 'part.%') as "partTargets"
+        and k.target_id = c.trajectory and k.key like 'task:%'), c.trajectory) as "group"
     from judged j join pawl.scores c on c.trajectory = j.trajectory and c.agent = ${agent} and c.spec = ${spec}
-    where j.name = ${total}
+    where j.target is not null
     order by c.trajectory, c.day desc limit ${limit}`
     .execute(store.db)
     .catch((error) => {
@@ -87,18 +92,14 @@ export const readPartWeeks = async (
   { agent, spec, until, weeks }: { agent: string; spec: string; until: string; weeks: number },
 ): Promise<PartWeek[]> => {
   const { rows } = await sql<PartWeek>`
-    with of_weeks as (
-      select (${until}::date - day) / 7 as week, total, parts from pawl.scores
-      where agent = ${agent} and spec = ${spec} and day <= ${until}::date and day > ${until}::date - ${weeks * 7}::integer
-        and trajectory not like 'answer/%'
-    ), said as (
-      select week, null as part, total as value from of_weeks
-      union all
-      select week, p.key, (p.value ->> 'value')::double precision from of_weeks, jsonb_each(parts) p
-    )
-    select week, part, count(*)::integer as scored, count(value)::integer as measured, avg(value) as mean,
-      var_samp(value) as variance
-    from said group by week, part order by part nulls first, week`
+    select (${until}::date - s.day) / 7 as week, p.part, count(*)::integer as scored, count(p.value)::integer as measured,
+      avg(p.value) as mean, var_samp(p.value) as variance
+    from pawl.scores s cross join lateral (
+      select null::text as part, s.total as value
+      union all select e.key, (e.value ->> 'value')::double precision from jsonb_each(s.parts) e) p
+    where s.agent = ${agent} and s.spec = ${spec} and s.day <= ${until}::date
+      and s.day > ${until}::date - ${weeks * 7}::integer and s.trajectory not like 'answer/%'
+    group by 1, 2 order by 2 nulls first, 1`
     .execute(store.db)
     .catch((error) => {
       throw storeError(error, `Reading the weeks of ${agent}’s scores`);
@@ -106,7 +107,7 @@ export const readPartWeeks = async (
   return rows;
 };
 
-/** Totals under two versions of a reward, of conversations that have both. */
+/** Totals under two versions of a reward, of conversations that have both: the newest `most`. */
 export type BothScores = {
   readonly trajectory: string;
   readonly a: number;
@@ -115,21 +116,28 @@ export type BothScores = {
   readonly partsB: Readonly<Record<string, PartScore>>;
 };
 
+/** Day by day, the newest first, so that no more is read than is asked for. */
 export const readBothScores = async (
   store: Store,
-  { agent, a, b, from, to }: { agent: string; a: string; b: string; from: string; to: string },
+  { agent, a, b, from, to, most }: { agent: string; a: string; b: string; from: Day; to: Day; most: number },
 ): Promise<BothScores[]> => {
-  const { rows } = await sql<BothScores>`
-    select x.trajectory, x.total as a, y.total as b, x.parts as "partsA", y.parts as "partsB"
-    from pawl.scores x join pawl.scores y using (trajectory, agent, day)
-    where agent = ${agent} and x.spec = ${a} and y.spec = ${b} and day between ${from}::date and ${to}::date
-      and x.total is not null and y.total is not null and trajectory not like 'answer/%'
-    order by trajectory, day limit 100000`
-    .execute(store.db)
-    .catch((error) => {
-      throw storeError(error, `Reading the scores of ${agent} under ${a} and ${b}`);
-    });
-  return rows;
+  const both: BothScores[] = [];
+  const days = (await partitionDays(store)).filter((day) => day >= from && day <= to);
+  for (const day of days.toReversed()) {
+    if (both.length >= most) break;
+    const { rows } = await sql<BothScores>`
+      select x.trajectory, x.total as a, y.total as b, x.parts as "partsA", y.parts as "partsB"
+      from pawl.scores x join pawl.scores y on y.trajectory = x.trajectory and y.agent = x.agent and y.day = x.day
+      where x.agent = ${agent} and x.spec = ${a} and x.day = ${day} and y.agent = ${agent} and y.spec = ${b}
+        and y.day = ${day} and x.total is not null and y.total is not null and x.trajectory not like 'answer/%'
+      order by x.trajectory limit ${most - both.length}`
+      .execute(store.db)
+      .catch((error) => {
+        throw storeError(error, `Reading the scores of ${agent} under ${a} and ${b}`);
+      });
+    both.push(...rows);
+  }
+  return both;
 };
 
 /** Versions of the reward under which an agent's conversations have scores, the latest first. */
@@ -145,6 +153,24 @@ export const listSpecs = async (
       throw storeError(error, `Reading the rewards of ${agent}`);
     });
   return rows;
+};
+
+export const hasScores = async (store: Store, agent: string, spec: string): Promise<boolean> => {
+  const { rows } = await sql`
+    select from pawl.scores where agent = ${agent} and spec = ${spec} and trajectory not like 'answer/%'
+    order by day desc limit 1`
+    .execute(store.db)
+    .catch((error) => {
+      throw storeError(error, `Looking for scores of ${agent} under ${spec}`);
+    });
+  return rows.length > 0;
+};
+
+/** Versions, as they were counted last where there is much to count. */
+export const lookAtSpecs = async (store: Store, agent: string, options?: { readonly isPatient?: boolean }) => {
+  const count = async () => (await listSpecs(store, agent)).map(({ at, ...one }) => ({ ...one, at: at.getTime() }));
+  const { value, countedAt } = await countedFigure(store, { agent, name: 'reward versions', of: '' }, count, options);
+  return { specs: value.map(({ at, ...one }) => ({ ...one, at: new Date(at) })), countedAt };
 };
 
 export type RewardCheckRow = {

@@ -93,11 +93,11 @@ const tryLink = (from: string, to: string): boolean => {
 
 const attempts = 50;
 const briefMs = 100; // × attempts: how long a command is waited for
-const silentAttempts = 20;
+const silentAttempts = 5;
 
 export type LockOptions = {
   readonly brief?: boolean;
-  /** Told once of a command that is still waited for after two seconds. */
+  /** Told once of a command that is still waited for after half a second. */
   readonly onWait?: (pid: number) => void;
 };
 

@@ -67,7 +67,7 @@ select count(*) as "of", count(*) filter (where latency_ms > $6) as count
 from pawl.turns x where x.release = $2 and x.status = 'ok' and ${inWindow}`;
 
 /** A trajectory's day is that of its first turn to arrive, at most a week after it started. */
-export const weekBeyond = `between ($3::timestamptz at time zone 'UTC')::date and ($4::timestamptz at time zone 'UTC')::date + 7`;
+const weekBeyond = `between ($3::timestamptz at time zone 'UTC')::date and ($4::timestamptz at time zone 'UTC')::date + 7`;
 
 /** Not one who is pinned to a release: nobody drew what they get. */
 const isFree = `not exists (select from pawl.pins p where p.agent = $1 and p.kind = 'user' and p.value = t.user_id)`;
@@ -86,14 +86,8 @@ export const ownTrajectories = `own as materialized (
     and t.started_at >= $3::timestamptz and t.started_at < $4::timestamptz and mixed.one is null
 )`;
 
-/**
- * `limit` and `offset 0` keep the lookups what they are, index probes per trajectory, whatever the planner thinks. Task types
- * are the caller's words and may be any number: the largest slices are returned, after what is of all users.
- */
-export const saidQuery = `
-with ${ownTrajectories}, said as materialized (
-  select o.unit, o.id, o.task_type, o.personal, s.kind, s.value, s.at, s.identity, s.user_id, s.key_id
-  from own o, lateral (
+/** What was said of the trajectory `o`: of it, of a turn of it, or under a business key of it. */
+export const ownSignals = `
     select s.* from pawl.signals s
     where s.target_id = o.id and s.target_kind = 'trajectory' and s.agent = $1
     union all
@@ -106,7 +100,16 @@ with ${ownTrajectories}, said as materialized (
       select * from pawl.signals s where s.target_id = k.key and s.target_kind = 'key' and s.agent = $1 offset 0
     ) s
     where k.target_id = o.id and k.target_kind = 'trajectory' and k.agent = $1
-  ) s
+  `;
+
+/**
+ * `limit` and `offset 0` keep the lookups what they are, index probes per trajectory, whatever the planner thinks. Task types
+ * are the caller's words and may be any number: the largest slices are returned, after what is of all users.
+ */
+export const saidQuery = `
+with ${ownTrajectories}, said as materialized (
+  select o.unit, o.id, o.task_type, o.personal, s.kind, s.value, s.at, s.identity, s.user_id, s.key_id
+  from own o, lateral (${ownSignals}) s
   where (s.kind = 'feedback' and s.value between 0 and 1) or (s.kind = 'outcome' and s.name = $6 and s.value is not null)
 ), outcomes as (
   select distinct on (id) unit, id, task_type, personal, value

@@ -64,16 +64,15 @@ export const readReport = async (store: Store, id: string): Promise<Report | nul
   return row?.body ?? null;
 };
 
-/** The newest that compares these two releases. */
+/** The newest that compares these two releases, or the candidate with whatever else. */
 export const latestReport = async (
   store: Store,
-  of: { readonly agent: string; readonly baseline: string; readonly candidate: string },
+  of: { readonly agent: string; readonly baseline?: string; readonly candidate: string },
 ): Promise<Report | null> => {
-  const row = await tables(store)
-    .selectFrom('reports')
-    .select('body')
+  let query = tables(store).selectFrom('reports').select('body');
+  if (of.baseline !== undefined) query = query.where('baseline', '=', of.baseline);
+  const row = await query
     .where('agent', '=', of.agent)
-    .where('baseline', '=', of.baseline)
     .where('candidate', '=', of.candidate)
     .orderBy('created_at', 'desc')
     .limit(1)

@@ -132,7 +132,12 @@ export type StoredRoute = {
   /** Who gets one release whatever is rolled out; nobody while the kill switch is pulled. */
   readonly pins: readonly { readonly kind: 'key' | 'user'; readonly value: string; readonly release: Release }[];
   /** Types of task that another release answers. */
-  readonly tasks: readonly { readonly type: string; readonly release: Release }[];
+  readonly tasks: readonly {
+    readonly type: string;
+    readonly release: Release;
+    /** How long its first byte is waited for, before what serves answers; gateways may know of routes from before it was said. */
+    readonly firstByteMs?: number | undefined;
+  }[];
   /** The agent's open rollout with its two releases. */
   readonly open: { readonly rollout: Rollout; readonly candidate: Release } | null;
 };
@@ -146,30 +151,36 @@ export const readRoutes = async (store: Store): Promise<StoredRoute[]> => {
     pins: { kind: 'key' | 'user'; value: string; release: unknown }[];
     types: { type: string }[] | null;
     other: unknown;
+    patience: number | null;
     rollout: unknown;
     candidate: unknown;
   };
   const { rows } = await sql<Row>`
     select t.agent, t.aliases, to_jsonb(r) as release, case when t.killed is not null then '[]'::jsonb else coalesce((
       select jsonb_agg(jsonb_build_object('kind', p.kind, 'value', p.value, 'release', to_jsonb(l)))
-      from pawl.pins p join pawl.releases l on l.id = p.release where p.agent = t.agent), '[]') end as pins, k.types, to_jsonb(s) as other, to_jsonb(o) as rollout, to_jsonb(c) as candidate
+      from pawl.pins p join pawl.releases l on l.id = p.release where p.agent = t.agent), '[]') end as pins, k.types, to_jsonb(s) as other,
+      (q.settings->>'firstByteSeconds')::float8 as patience, to_jsonb(o) as rollout, to_jsonb(c) as candidate
     from pawl.routes t
     join pawl.releases r on r.id = t.release
     left join pawl.rollouts o on o.agent = t.agent and o.phase in ('waiting', 'shadow', 'canary', 'paused')
     left join pawl.releases c on c.id = o.candidate
     left join pawl.task_routings k on k.agent = t.agent and k.serving = t.release and t.killed is null
       and not exists (select from pawl.flags f where f.agent = t.agent and f.name = 'routing' and not f.is_on)
-    left join pawl.releases s on s.id = k.other`
+    left join pawl.releases s on s.id = k.other
+    left join pawl.rollouts q on q.id = k.rollout`
     .execute(store.db)
     .catch((error) => {
       throw storeError(error, 'Loading routes');
     });
-  return rows.map(({ agent, aliases, release, pins, types, other, rollout, candidate }) => ({
+  return rows.map(({ agent, aliases, release, pins, types, other, patience, rollout, candidate }) => ({
     agent,
     aliases,
     release: releaseFrom(release),
     pins: pins.map((pin) => ({ ...pin, release: releaseFrom(pin.release) })),
-    tasks: (types ?? []).map(({ type }) => ({ type, release: releaseFrom(other) })),
+    tasks: (types ?? []).map(({ type }) => ({
+      ...{ type, release: releaseFrom(other) },
+      ...(patience === null ? {} : { firstByteMs: patience * 1000 }),
+    })),
     open: rollout === null ? null : { rollout: rolloutFrom(rollout), candidate: releaseFrom(candidate) },
   }));
 };

@@ -8,6 +8,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { curve } from '../train/fixtures/curve.ts';
 import { TabularEngine } from '../train/fixtures/tabular-engine.ts';
 import { toy, toyStages } from '../train/fixtures/toy.ts';
+import type { KeptEpisode } from '../train/kept-episodes.ts';
 import type { StepMetrics } from '../train/metrics.ts';
 import { createRun, train } from '../train/run.ts';
 import { postgresRunStore } from './runs.ts';
@@ -55,10 +56,25 @@ describe('runs in Postgres', () => {
     await runs.request('a', 'pause');
     expect(await runs.saveStep('a', step(1, Number.NaN), spent, 7)).toBe('pause');
     expect(await runs.saveStep('a', step(1, Number.NaN), spent, 7)).toBe('pause');
+    const kept = (attempt: number, reward: number): KeptEpisode => ({
+      ...{ task: 't', taskType: 'refund', attempt, reward, success: reward > 0.5, outcome: 'done', reasons: [] },
+      ...{ messages: [{ role: 'user', text: 'half \ud800 and \0' }], leftOut: 0 },
+    });
+    await runs.saveStep('a', step(0, 2), spent, 6, [kept(3, 1), kept(1, 0)]);
+    await runs.saveStep('a', step(1, Number.NaN), spent, 7, [kept(0, 0.5)]);
+    expect(await runs.episodes('a', 0)).toEqual(
+      [kept(3, 1), kept(1, 0)].map((one) => ({ ...one, messages: [{ role: 'user', text: 'half \ufffd and \ufffd' }] })),
+    );
+    const told = { task: 't', taskType: 'refund' };
+    expect(await runs.episodeSteps('a')).toEqual([
+      { ...told, step: 0, rewards: [1, 0] },
+      { ...told, step: 1, rewards: [0.5] },
+    ]);
     expect(await runs.metrics('a')).toEqual([step(0, 2), step(1, Number.NaN)]);
     expect(await runs.get('a')).toMatchObject({ step: 2, spent, status: 'running', owner: 'h:1', heartbeatAt: 7 });
     await runs.rewind('a', 1);
     expect(await runs.metrics('a')).toHaveLength(1);
+    expect(await runs.episodeSteps('a')).toHaveLength(1);
 
     const checkpoint = {
       run: 'a',

@@ -1,8 +1,10 @@
 /** Training runs in Postgres. The shapes are train/run-record.ts's; this file only maps them to rows and back. */
 import { type ColumnType, type Generated, type Selectable, sql } from 'kysely';
+import type { KeptEpisode } from '../train/kept-episodes.ts';
 import type { StepMetrics } from '../train/metrics.ts';
 import type { RunCheckpoint, RunRecord, RunStatus, RunStore } from '../train/run-record.ts';
 import { type Store, storeError } from './postgres.ts';
+import { storable } from './storable.ts';
 import { noteTraining } from './trained-days.ts';
 
 type Json<T> = ColumnType<T, string, string>;
@@ -35,6 +37,17 @@ type RunTables = {
     stage_step: number;
     values: Json<Record<string, number | string>>;
     task_types: Json<NonNullable<StepMetrics['taskTypes']>> | null;
+  };
+  run_episodes: {
+    run: string;
+    step: number;
+    place: number;
+    task: string;
+    task_type: string;
+    attempt: number;
+    reward: number;
+    success: boolean;
+    body: Json<Pick<KeptEpisode, 'outcome' | 'reasons' | 'messages' | 'leftOut'>>;
   };
   run_checkpoints: {
     run: string;
@@ -123,7 +136,7 @@ export function postgresRunStore(store: Store): RunStore {
           .where('id', '=', id)
           .execute();
       }),
-    saveStep: (id, metrics, spent, now) =>
+    saveStep: (id, metrics, spent, now, episodes = []) =>
       attempt(`Saving step ${metrics.step} of run ${id}`, () =>
         db.transaction().execute(async (transaction) => {
           const row = {
@@ -137,6 +150,12 @@ export function postgresRunStore(store: Store): RunStore {
             .values({ run: id, step: metrics.step, ...row })
             .onConflict((conflict) => conflict.columns(['run', 'step']).doUpdateSet(row))
             .execute();
+          await transaction.deleteFrom('run_episodes').where('run', '=', id).where('step', '=', metrics.step).execute();
+          if (episodes.length > 0)
+            await transaction
+              .insertInto('run_episodes')
+              .values(episodes.map((one, place) => toEpisodeRow(id, metrics.step, place, one)))
+              .execute();
           const updated = await transaction
             .updateTable('runs')
             .set({ step: metrics.step + 1, spent: JSON.stringify(spent), heartbeat_at: new Date(now) })
@@ -158,6 +177,38 @@ export function postgresRunStore(store: Store): RunStore {
       attempt(`Asking run ${id} to ${request}`, async () => {
         await db.updateTable('runs').set({ request }).where('id', '=', id).execute();
       }),
+    episodes: (id, step) =>
+      attempt(`Reading the episodes of step ${step} of run ${id}`, async () =>
+        (
+          await db
+            .selectFrom('run_episodes')
+            .selectAll()
+            .where('run', '=', id)
+            .where('step', '=', step)
+            .orderBy('place')
+            .execute()
+        ).map(({ task, task_type: taskType, attempt, reward, success, body }) => ({
+          ...{ task, taskType, attempt, reward, success },
+          ...body,
+        })),
+      ),
+    episodeSteps: (id) =>
+      attempt(`Reading which episodes of run ${id} were kept`, async () => {
+        const rows = await db
+          .selectFrom('run_episodes')
+          .select(['step', 'task', 'task_type', 'reward'])
+          .where('run', '=', id)
+          .orderBy('step')
+          .orderBy('place')
+          .execute();
+        const steps = new Map<number, { step: number; task: string; taskType: string; rewards: number[] }>();
+        for (const { step, task, task_type: taskType, reward } of rows) {
+          const known = steps.get(step);
+          if (known === undefined) steps.set(step, { step, task, taskType, rewards: [reward] });
+          else known.rewards.push(reward);
+        }
+        return [...steps.values()];
+      }),
     metrics: (id, from = 0) =>
       attempt(`Reading the steps of run ${id}`, async () =>
         (
@@ -174,6 +225,7 @@ export function postgresRunStore(store: Store): RunStore {
       attempt(`Rewinding run ${id}`, () =>
         db.transaction().execute(async (transaction) => {
           await transaction.deleteFrom('run_steps').where('run', '=', id).where('step', '>=', step).execute();
+          await transaction.deleteFrom('run_episodes').where('run', '=', id).where('step', '>=', step).execute();
           await transaction.updateTable('runs').set({ step }).where('id', '=', id).execute();
         }),
       ),
@@ -217,6 +269,13 @@ export function postgresRunStore(store: Store): RunStore {
 function toRun(row: Selectable<RunTables['runs']>): RunRecord {
   const { heartbeat_at, created_at, ...rest } = row;
   return { ...rest, heartbeatAt: heartbeat_at.getTime(), createdAt: created_at.getTime() };
+}
+
+function toEpisodeRow(run: string, step: number, place: number, episode: KeptEpisode) {
+  const { task, taskType: task_type, attempt, reward, success, outcome, reasons, messages, leftOut } = episode;
+  // What a model wrote may hold what JSON takes and the database does not.
+  const body: object = { outcome, reasons, messages, leftOut };
+  return { ...{ run, step, place, task, task_type, attempt, reward, success }, body: storable(body) };
 }
 
 function toMetrics(row: Selectable<RunTables['run_steps']>): StepMetrics {

@@ -63,6 +63,22 @@ export const saveScores = async (store: Store, scores: readonly Score[]): Promis
     });
 };
 
+/**
+ * Only the trajectories may lead to an index. Of a reward or an agent that the server has not yet looked at it believes that there is
+ * one score, and would go through all of them for every page: the square of a window that is scored for the first time.
+ */
+const scoresQuery = (store: Store, placed: readonly Placed[], spec: string) =>
+  store.db
+    .withTables<ScoreTables>()
+    .selectFrom('scores')
+    .selectAll()
+    .where((where) => where('trajectory', '=', where.fn.any(where.val(placed.map(({ trajectory }) => trajectory.id)))))
+    .where(sql<boolean>`agent || '' = ${placed[0]!.trajectory.agent}`)
+    .where(sql<boolean>`spec || '' = ${spec}`);
+
+/** For the test that looks at its plan. */
+export const compiledScoresQuery = (...of: Parameters<typeof scoresQuery>) => scoresQuery(...of).compile();
+
 /** The scores of these trajectories (all of one agent) under one spec, by `placedKey`. */
 export const readScoresOf = async (
   store: Store,
@@ -70,13 +86,7 @@ export const readScoresOf = async (
   spec: string,
 ): Promise<Map<string, Score>> => {
   if (placed.length === 0) return new Map();
-  const rows = await store.db
-    .withTables<ScoreTables>()
-    .selectFrom('scores')
-    .selectAll()
-    .where('agent', '=', placed[0]!.trajectory.agent)
-    .where('spec', '=', spec)
-    .where((where) => where('trajectory', '=', where.fn.any(where.val(placed.map(({ trajectory }) => trajectory.id)))))
+  const rows = await scoresQuery(store, placed, spec)
     .execute()
     .catch((error) => {
       throw storeError(error, 'Reading scores');

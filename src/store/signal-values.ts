@@ -3,7 +3,7 @@
  * (deploy/expression.ts). `feedback` is the mean of its votes; what users did (`retried` …) is 1 where it happened; any other name is an
  * outcome, of which the newest stands.
  */
-import { ownTrajectories, type Window, weekBeyond } from './measures.ts';
+import { ownSignals, ownTrajectories, type Window } from './measures.ts';
 import { type Store, storeError } from './postgres.ts';
 
 export type Conversation = {
@@ -18,20 +18,7 @@ export const mostConversations = 50_000;
 const valuesQuery = `
 with ${ownTrajectories}, told as (
   select o.unit, o.id, s.kind, s.name, s.value, s.at, s.identity
-  from (select * from own order by started_at, id limit ${mostConversations}) o, lateral (
-    select s.* from pawl.signals s
-    where s.target_id = o.id and s.target_kind = 'trajectory' and s.agent = $1
-    union all
-    select s.* from pawl.turns x, lateral (
-      select * from pawl.signals s where s.target_id = x.id::text and s.target_kind = 'turn' and s.agent = $1 offset 0
-    ) s
-    where x.trajectory = o.id and x.agent = $1 and x.day ${weekBeyond}
-    union all
-    select s.* from pawl.trajectory_keys k, lateral (
-      select * from pawl.signals s where s.target_id = k.key and s.target_kind = 'key' and s.agent = $1 offset 0
-    ) s
-    where k.target_id = o.id and k.target_kind = 'trajectory' and k.agent = $1
-  ) s
+  from (select * from own order by started_at, id limit ${mostConversations}) o, lateral (${ownSignals}) s
   where (s.kind = 'feedback' and s.value between 0 and 1) or (s.kind = 'event' and s.name = any($6::text[]))
     or (s.kind = 'outcome' and s.name = any($6::text[]) and s.value is not null)
 ), named as (

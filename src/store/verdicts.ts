@@ -1,5 +1,6 @@
 /** What judges said, by what they were asked. A verdict stays as long as the conversation that it was made for. */
 import type { Verdict } from '../score/ask.ts';
+import { countedFigure } from './figures.ts';
 import { type Store, storeError } from './postgres.ts';
 import { storableJson } from './storable.ts';
 
@@ -80,7 +81,11 @@ export const listVerdicts = async (store: Store, trajectory: string, agent?: str
 
 export type VerdictSummary = { readonly verdicts: number; readonly failed: number };
 
-export const summariseVerdicts = async (store: Store): Promise<VerdictSummary> => {
+/** As they were counted last, where there is much to count. */
+export const lookAtVerdicts = (store: Store, options?: { readonly isPatient?: boolean }) =>
+  countedFigure(store, { agent: '', name: 'verdicts', of: '' }, () => summariseVerdicts(store), options);
+
+const summariseVerdicts = async (store: Store): Promise<VerdictSummary> => {
   const { rows } = await store.pool
     .query<VerdictSummary>(
       `select count(*) filter (where failures = 0)::integer as verdicts,

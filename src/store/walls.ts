@@ -2,9 +2,8 @@
  * What a conversation came with: client keys, and through them regions and tenants; kinds of task; and whether everybody in it
  * agreed that it may cross the walls between regions and between tenants. Curating asks before it reads a word.
  */
-import type { Trajectory } from '../collect/trajectory.ts';
-import { dayOf } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
+import { type Span, someSpans, spanValues, turnsOfSpans } from './spans.ts';
 
 export type Walls = {
   /** Ids of client keys; none of what was recorded before this was kept. */
@@ -32,32 +31,18 @@ const agreedTo = (purpose: string) => `coalesce(bool_and(exists (
     and p.withdrawn_at is null and p.given_at <= x.started_at)), false)`;
 
 /** Of conversations of one agent, in their order. */
-export const readWalls = async (
-  store: Store,
-  trajectories: readonly Pick<Trajectory, 'id' | 'agent' | 'startedAt' | 'endedAt'>[],
-): Promise<Walls[]> => {
-  const first = trajectories[0];
-  if (first === undefined) return [];
-  const days = trajectories.flatMap(({ startedAt, endedAt }) => [dayOf(startedAt), dayOf(endedAt)]).sort();
+export const readWalls = async (store: Store, trajectories: readonly Span[]): Promise<Walls[]> => {
+  if (!someSpans(trajectories)) return [];
   const { rows } = await store.pool
     .query<Walls & { n: number }>(
       `select t.n::integer, array_remove(array_agg(distinct x.client_key), null) as keys,
          array_agg(distinct k.region) as regions, array_agg(distinct k.tenant) as tenants,
          array_remove(array_agg(distinct x.task_type), null) as "taskTypes",
          ${agreedTo('transfer')} as "mayTransfer", ${agreedTo('tenants')} as "mayCrossTenants"
-       from unnest($2::text[], $3::timestamptz[], $4::timestamptz[]) with ordinality as t(id, started_at, ended_at, n)
-       join pawl.turns x on x.trajectory = t.id and x.agent = $1 and x.day between $5::date and $6::date
-         and x.started_at between t.started_at and t.ended_at
+       from ${turnsOfSpans}
        left join pawl.keys k on k.id::text = x.client_key
        group by t.n`,
-      [
-        first.agent,
-        trajectories.map(({ id }) => id),
-        trajectories.map(({ startedAt }) => startedAt),
-        trajectories.map(({ endedAt }) => endedAt),
-        days[0],
-        days.at(-1),
-      ],
+      spanValues(trajectories),
     )
     .catch((error) => {
       throw storeError(error, 'Reading which keys conversations came with');

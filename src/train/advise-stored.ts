@@ -1,6 +1,7 @@
 /** Advice from what is stored: what there is of an agent, which recipe it is enough for and why, or what is missing. Pure. */
 import type { PairSource } from '../curate/pair.ts';
 import type { EvidenceCounts } from '../store/evidence.ts';
+import { counted } from '../terminal.ts';
 import { type Advice, adviseRecipe } from './advise.ts';
 
 export type StoredFacts = {
@@ -31,7 +32,7 @@ export function adviseStored({ agent, stored, dataset, environment, base }: Stor
     return {
       recipe: advice.recipe,
       reasons: [
-        `${amount(stored.good, 'good conversation')} with consent ${stored.good === 1 ? 'waits' : 'wait'} to be curated; the recipe is decided by what the dataset then holds.`,
+        `${counted(stored.good, 'good conversation')} with consent ${stored.good === 1 ? 'waits' : 'wait'} to be curated; the recipe is decided by what the dataset then holds.`,
         ...advice.reasons,
       ],
       next: `pawl curate run --agent ${agent}`,
@@ -48,7 +49,7 @@ export const noBase = (agent: string): string =>
 function missing({ trajectories, consenting, scored, good }: EvidenceCounts): string {
   if (trajectories === 0) return 'No conversation is recorded yet: send the agent’s traffic through the gateway.';
   if (consenting === 0)
-    return `None of ${amount(trajectories, 'conversation')} is of a user who had agreed: record consent before they speak.`;
+    return `None of ${counted(trajectories, 'conversation')} is of a user who had agreed: record consent before they speak.`;
   if (scored === 0) return 'None has a score yet, or nothing in them could be measured: send outcomes or feedback.';
   if (good === 0) return 'None of those with consent is good enough; lower `curate.minScore`, or collect more.';
   return 'What was curated is not enough; collect more, and votes or corrections for pairs.';
@@ -59,8 +60,6 @@ function nextOf(agent: string, { trajectories, consenting, scored }: EvidenceCou
   if (consenting === 0) return `pawl consent give USER --agent ${agent}`;
   return scored === 0 ? `pawl score run --agent ${agent}` : `pawl curate run --agent ${agent}`;
 }
-
-const amount = (n: number, word: string): string => `${n.toLocaleString('en-US')} ${word}${n === 1 ? '' : 's'}`;
 
 /** For people: a line for each count, then the advice and the next command. */
 export function adviceLines(

@@ -3,6 +3,8 @@
  * lies between, what is left where nobody can practise, and what a method cannot do without, is decided here too, and every decision comes with its
  * sentence. Pure: the same facts, the same advice.
  */
+
+import { counted } from '../terminal.ts';
 import type { RecipeName } from './recipe-names.ts';
 
 export type DataFacts = {
@@ -37,7 +39,7 @@ export function adviseRecipe(facts: DataFacts): Advice {
   const needsForm = readable !== undefined && readable < wantedFormat;
   if (needsForm && examples > 0) {
     reasons.push(
-      `Only ${percent(readable)} of the answers can be read, so SFT on ${count(examples, 'example')} of quality 0.8 or more comes first: format and tool syntax before policy.`,
+      `Only ${percent(readable)} of the answers can be read, so SFT on ${counted(examples, 'example')} of quality 0.8 or more comes first: format and tool syntax before policy.`,
     );
     return { recipe: main === 'dpo' || main === 'sft-dpo' ? 'sft-dpo' : main === 'sft' ? 'sft' : 'sft-grpo', reasons };
   }
@@ -54,7 +56,7 @@ export function adviseRecipe(facts: DataFacts): Advice {
   }
   if (main === 'grpo' && examples > 0) {
     reasons.push(
-      `First SFT on ${count(examples, 'example')} of quality 0.8 or more: what good conversations show need not be found by trying.`,
+      `First SFT on ${counted(examples, 'example')} of quality 0.8 or more: what good conversations show need not be found by trying.`,
     );
     return { recipe: 'sft-grpo', reasons };
   }
@@ -68,7 +70,7 @@ function mainMethod(
   { pairs, examples, environment }: DataFacts,
   reasons: string[],
 ): 'grpo' | 'dpo' | 'rft' | 'sft' | 'sft-dpo' | null {
-  const have = `There ${pairs === 1 ? 'is' : 'are'} ${count(pairs, 'preference pair')}`;
+  const have = `There ${pairs === 1 ? 'is' : 'are'} ${counted(pairs, 'preference pair')}`;
   if (pairs > 10_000) {
     if (environment) {
       reasons.push(
@@ -101,13 +103,13 @@ function mainMethod(
   }
   if (examples > 0 && pairs >= fewPairs) {
     reasons.push(
-      `${have}, fewer than 2,000, and no environment to practise in: SFT on ${count(examples, 'example')} of quality 0.8 or more, then DPO on the pairs, which are too few to carry it alone.`,
+      `${have}, fewer than 2,000, and no environment to practise in: SFT on ${counted(examples, 'example')} of quality 0.8 or more, then DPO on the pairs, which are too few to carry it alone.`,
     );
     return 'sft-dpo';
   }
   if (examples > 0) {
     reasons.push(
-      `${have}, fewer than 2,000, which asks for GRPO; but GRPO must practise and there is no environment. SFT on ${count(examples, 'example')} of quality 0.8 or more is what is left.`,
+      `${have}, fewer than 2,000, which asks for GRPO; but GRPO must practise and there is no environment. SFT on ${counted(examples, 'example')} of quality 0.8 or more is what is left.`,
     );
     return 'sft';
   }
@@ -122,4 +124,3 @@ function mainMethod(
 }
 
 const percent = (share: number): string => `${Math.round(share * 100)}%`;
-const count = (n: number, word: string): string => `${n.toLocaleString('en-US')} ${word}${n === 1 ? '' : 's'}`;

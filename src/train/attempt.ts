@@ -8,6 +8,7 @@
  * source    whatever can play attempts with a given model
  */
 import type { Engine, PerToken, Tokens } from '../engine/engine.ts';
+import type { Played } from './kept-episodes.ts';
 import type { StepClock } from './step-clock.ts';
 
 /** One model call: what it saw, what it wrote. */
@@ -48,6 +49,8 @@ export interface AttemptSource {
     readonly signal?: AbortSignal;
     /** Told what of the time is the environment's. */
     readonly clock?: StepClock;
+    /** Told what was played, in words. */
+    readonly onPlayed?: (played: Played) => void;
   }): Promise<readonly Group[]>;
 }
 

@@ -48,7 +48,7 @@ export function environmentSource<Data, Database>(
 ): AttemptSource {
   return {
     tasks: tasks.length,
-    async play({ engine, model, tasks: wanted, attempts, seed, signal, clock }) {
+    async play({ engine, model, tasks: wanted, attempts, seed, signal, clock, onPlayed }) {
       const watched = watchEngine(engine);
       const playing = () =>
         play(
@@ -60,6 +60,7 @@ export function environmentSource<Data, Database>(
       const episodes = await (clock ? clock.during('environment', playing) : playing());
       watched.throwIfDied();
       if (environment.agent !== undefined) refuseSilence(episodes.flat());
+      onPlayed?.(episodes);
       return episodes.map((group) => group.flatMap((episode) => attemptFrom(episode) ?? []));
     },
   };

@@ -3,6 +3,7 @@ import type { Opened } from '../command.ts';
 import type { Engine } from '../engine/engine.ts';
 import { plain } from '../terminal.ts';
 import { modelFolder, runPlaces } from './checkpoints.ts';
+import { mlflowTracker } from './mlflow.ts';
 import type { Plan } from './plan.ts';
 import { exportResult, resultOf } from './result.ts';
 import { train } from './run.ts';
@@ -20,13 +21,15 @@ export async function follow(
   },
   stream: NodeJS.WriteStream,
 ): Promise<void> {
+  const { mlflow } = given.opened.config;
+  const tracker = mlflow && mlflowTracker(mlflow, (sentence) => console.error(plain(sentence)));
   const places = runPlaces(given.opened.artifacts, (await runs.get(id))!);
   const draw = liveView(stream);
   given.opened.onInterrupt(() => {
     given.opened.terminal.write('Pausing after this step. Ctrl-C again stops at once; nothing that is saved is lost.');
     return runs.request(id, 'pause');
   });
-  for await (const _ of train(id, { engine: given.engine, store: runs, ...given.plan, ...places }))
+  for await (const _ of train(id, { engine: given.engine, store: runs, ...given.plan, ...places, tracker }))
     draw(renderRun((await runs.get(id))!, await runs.metrics(id), stream.columns ?? 100));
 }
 

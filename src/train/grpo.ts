@@ -185,7 +185,7 @@ export function grpo(source: AttemptSource, settings: Partial<GrpoSettings> = {}
     algorithm: 'grpo',
     steps: set.steps,
     work: { sampled: played, forwarded: played * (set.kl.coefficient > 0 ? 2 : 1), trained: played },
-    async begin({ engine, model, start, seed, clock }, state) {
+    async begin({ engine, model, start, seed, clock, onPlayed }, state) {
       const reference = `${model}.reference`;
       const useReference = set.kl.coefficient > 0;
       if (useReference) await reload(engine, reference, start);
@@ -199,6 +199,7 @@ export function grpo(source: AttemptSource, settings: Partial<GrpoSettings> = {}
           seed: mixSeed(seed, 2, index),
           ...(signal ? { signal } : {}),
           ...(clock ? { clock } : {}),
+          ...(onPlayed ? { onPlayed } : {}),
         });
       return {
         async step(index, signal) {

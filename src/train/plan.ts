@@ -311,7 +311,7 @@ async function environmentOf({ ofAgent, environment }: RunSettings, agent?: OfAg
 }
 
 /** What `auto` makes of an agent and a dataset. */
-export const adviceFor = (agent: OfAgent, dataset: string, readDataset: DatasetReader): Promise<Advice> =>
+export const adviceFor = (agent: OfAgent, dataset: string | undefined, readDataset: DatasetReader): Promise<Advice> =>
   adviseFor({ dataset }, agent.environment !== undefined, readDataset);
 
 /** The advice for what these settings bring, before a recipe is chosen. */

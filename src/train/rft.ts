@@ -75,7 +75,7 @@ export function rft(source: AttemptSource, settings: Partial<RftSettings> = {}):
       forwarded: 0,
       trained: learning * set.batchSize * set.tokensPerAttempt,
     },
-    async begin({ engine, model, seed, clock }, state) {
+    async begin({ engine, model, seed, clock, onPlayed }, state) {
       let kept = (state as readonly Example[] | undefined) ?? [];
       return {
         async step(index, signal) {
@@ -91,6 +91,7 @@ export function rft(source: AttemptSource, settings: Partial<RftSettings> = {}):
               seed: mixSeed(seed, 2, round),
               ...(signal ? { signal } : {}),
               ...(clock ? { clock } : {}),
+              ...(onPlayed ? { onPlayed } : {}),
             });
             kept = bestOfGroups(groups, set.minReward);
             const { values, taskTypes } = attemptMetrics(groups);

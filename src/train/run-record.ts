@@ -10,6 +10,7 @@
  * merely interrupted.
  */
 import type { InternalMark } from '../engine/internal-mark.ts';
+import type { EpisodeStep, KeptEpisode } from './kept-episodes.ts';
 import type { StepMetrics } from './metrics.ts';
 import { ownerName } from './owner.ts';
 import type { Budget, Spent } from './stop.ts';
@@ -67,10 +68,20 @@ export interface RunStore {
   /** Takes the run over if it is as it was seen; false if somebody took it, or asked something of it, meanwhile. */
   claim(id: string, seen: Pick<RunRecord, 'owner' | 'request'>, owner: string, now: number): Promise<boolean>;
   heartbeat(id: string, now: number): Promise<void>;
-  /** Writes a step's metrics and the run's progress together; says what was asked of the run meanwhile. */
-  saveStep(id: string, metrics: StepMetrics, spent: Spent, now: number): Promise<RunRecord['request']>;
+  /** Writes a step's metrics, what is kept of its episodes and the run's progress together; says what was asked of the run meanwhile. */
+  saveStep(
+    id: string,
+    metrics: StepMetrics,
+    spent: Spent,
+    now: number,
+    episodes?: readonly KeptEpisode[],
+  ): Promise<RunRecord['request']>;
   setStatus(id: string, status: RunStatus, reason: string | null, now: number): Promise<void>;
   request(id: string, request: RunRecord['request']): Promise<void>;
+  /** Steps of which episodes are kept, in their order. */
+  episodeSteps(id: string): Promise<readonly EpisodeStep[]>;
+  /** Of a step, the best first. */
+  episodes(id: string, step: number): Promise<readonly KeptEpisode[]>;
   /** In order of steps. */
   metrics(id: string, from?: number): Promise<readonly StepMetrics[]>;
   /** Forgets steps from `step` on: they will be done again. */
@@ -111,6 +122,7 @@ export function memoryRunStore(): RunStore {
   const runs = new Map<string, RunRecord>();
   const rows = new Map<string, Map<number, StepMetrics>>();
   const saved = new Map<string, RunCheckpoint[]>();
+  const kept = new Map<string, Map<number, readonly KeptEpisode[]>>();
   const need = (id: string): RunRecord => {
     const run = runs.get(id);
     if (!run) throw new Error(`There is no run ${id}.`);
@@ -123,6 +135,7 @@ export function memoryRunStore(): RunStore {
       runs.set(run.id, run);
       rows.set(run.id, new Map());
       saved.set(run.id, []);
+      kept.set(run.id, new Map());
     },
     get: async (id) => runs.get(id) ?? null,
     list: async (limit = 50) => [...runs.values()].sort((a, b) => b.createdAt - a.createdAt).slice(0, limit),
@@ -132,18 +145,27 @@ export function memoryRunStore(): RunStore {
       return true;
     },
     heartbeat: async (id, now) => void patch(id, { heartbeatAt: now }),
-    async saveStep(id, metrics, spent, now) {
+    async saveStep(id, metrics, spent, now, episodes = []) {
       rows.get(id)!.set(metrics.step, structuredClone(metrics));
+      kept.get(id)!.set(metrics.step, structuredClone(episodes));
       patch(id, { step: metrics.step + 1, spent, heartbeatAt: now });
       return need(id).request;
     },
     setStatus: async (id, status, reason, now) =>
       void patch(id, { status, reason, heartbeatAt: now, ...(status === 'running' ? {} : { owner: null }) }),
     request: async (id, request) => void patch(id, { request }),
+    episodeSteps: async (id) =>
+      [...kept.get(id)!].flatMap(([step, episodes]) => {
+        const [first] = episodes;
+        if (first === undefined) return [];
+        return [{ step, task: first.task, taskType: first.taskType, rewards: episodes.map(({ reward }) => reward) }];
+      }),
+    episodes: async (id, step) => kept.get(id)!.get(step) ?? [],
     metrics: async (id, from = 0) =>
       [...rows.get(id)!.values()].filter((m) => m.step >= from).sort((a, b) => a.step - b.step),
     async rewind(id, step) {
       for (const key of [...rows.get(id)!.keys()]) if (key >= step) rows.get(id)!.delete(key);
+      for (const key of [...kept.get(id)!.keys()]) if (key >= step) kept.get(id)!.delete(key);
       patch(id, { step });
     },
     async saveCheckpoint(checkpoint) {

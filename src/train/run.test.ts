@@ -3,12 +3,15 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EngineError } from '../errors.ts';
+import type { AttemptSource } from './attempt.ts';
 import { curve } from './fixtures/curve.ts';
 import { TabularEngine } from './fixtures/tabular-engine.ts';
 import { toy, toySource, toyStages } from './fixtures/toy.ts';
 import { grpo } from './grpo.ts';
+import type { Played } from './kept-episodes.ts';
 import type { StepMetrics } from './metrics.ts';
 import { exportResult, resultOf } from './result.ts';
+import { rft } from './rft.ts';
 import { createRun, type RunParts, train } from './run.ts';
 import { bestCheckpoint, claimRefusal, memoryRunStore, type RunRecord, type RunStore } from './run-record.ts';
 import type { Stage } from './stage.ts';
@@ -124,6 +127,45 @@ describe('a run', () => {
       expect(again.table('m')).toEqual(engine.table('m'));
     },
   );
+
+  it('keeps episodes of each step that plays, and again those of steps that were done twice', async () => {
+    const playing = (): Stage[] => {
+      const source = toySource();
+      const played = (step: number): Played => [
+        [0, 1].map((attempt) => ({
+          ...{ id: `${step}`, environment: 'toy', task: `step ${step}`, type: 'toy', split: 'train', seed: 1, attempt },
+          ...{ messages: [], turns: [], reward: attempt, success: true, parts: {}, reasons: [], outcome: 'done' },
+          ...{ detail: '', milliseconds: 1 },
+          counts: { toolCalls: 0, mistakes: 0, contextTokens: 0, completionTokens: 0 },
+        })),
+      ];
+      let calls = 0;
+      const telling: AttemptSource = {
+        ...source,
+        play: (request) => {
+          request.onPlayed?.(played(calls++));
+          return source.play(request);
+        },
+      };
+      return [
+        rft(telling, { rounds: 1, tasksPerRound: 4, attempts: 4, learningSteps: 1, batchSize: 2, schedule }),
+        grpo(telling, { steps: 4, tasksPerStep: 4, attempts: 8, lengthNormaliser: 2, schedule }),
+      ];
+    };
+    await create('a', playing());
+    const given = () => parts({ stages: playing(), checkpointEvery: 3 });
+    await drain('a', given(), 4);
+    const before = await store.episodeSteps('a');
+    expect(before).toMatchObject([
+      { step: 0, task: 'step 0', rewards: [1, 0] },
+      { step: 2, task: 'step 1' },
+      { step: 3, task: 'step 2' },
+    ]);
+    await drain('a', given());
+    expect((await store.episodeSteps('a')).map(({ step }) => step)).toEqual([0, 2, 3, 4, 5]);
+    expect(await store.episodes('a', 1)).toEqual([]);
+    expect(await store.episodes('a', 5)).toMatchObject([{ attempt: 1 }, { attempt: 0 }]);
+  });
 
   it('says of every step where its time went', async () => {
     await create('a');

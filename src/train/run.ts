@@ -15,7 +15,9 @@ import type { Engine, LoraSpec } from '../engine/engine.ts';
 import { writeMark } from '../engine/internal-mark.ts';
 import { ConflictError, EngineError } from '../errors.ts';
 import { type Checkpoints, checkpointsInFolder } from './checkpoints.ts';
+import { keepEvery, keptOf, type Played } from './kept-episodes.ts';
 import { type StepMetrics, toJsonLine } from './metrics.ts';
+import type { Tracker, Tracking } from './mlflow.ts';
 import { mixSeed } from './order.ts';
 import { ownerAlive, thisOwner } from './owner.ts';
 import { reload } from './reload.ts';
@@ -45,6 +47,8 @@ export type RunParts = {
   readonly checkpointEvery?: number; // 10
   /** Default: in the run's folder, on this machine. */
   readonly checkpoints?: Checkpoints;
+  /** Logs the run elsewhere too. */
+  readonly tracker?: Tracker | undefined;
   /** Of this machine, for metrics.jsonl. Default: the run's own, which is on the machine that began it. */
   readonly folder?: string;
   readonly rules?: Partial<StopRules>;
@@ -116,12 +120,13 @@ export async function* train(id: string, parts: RunParts): AsyncGenerator<StepMe
   if (!parts.isTaken) await takeRun(store, id, parts.stages, now());
   const beating = setInterval(() => void store.heartbeat(id, now()).catch(() => {}), 15_000);
   beating.unref();
+  const tracking = parts.tracker?.(id, store) ?? null;
   // What stands if the caller just stops asking for steps, or aborts.
   let end: { status: RunStatus; reason: string | null } = { status: 'paused', reason: 'Interrupted.' };
   try {
     for (let lost = 0, reached = -1; ; ) {
       try {
-        end = yield* carryOn(id, parts);
+        end = yield* carryOn(id, parts, tracking);
         break;
       } catch (error) {
         if (parts.signal?.aborted || !(await isLost(error, parts.engine, parts.model ?? id))) throw error;
@@ -137,7 +142,11 @@ export async function* train(id: string, parts: RunParts): AsyncGenerator<StepMe
     throw error;
   } finally {
     clearInterval(beating);
-    await store.setStatus(id, end.status, end.reason, now());
+    try {
+      await store.setStatus(id, end.status, end.reason, now());
+    } finally {
+      await tracking?.end();
+    }
   }
   return (await store.get(id))!;
 }
@@ -151,6 +160,7 @@ async function isLost(error: unknown, engine: Engine, model: string): Promise<bo
 async function* carryOn(
   id: string,
   parts: RunParts,
+  tracking: Tracking | null,
 ): AsyncGenerator<StepMetrics, { status: RunStatus; reason: string | null }> {
   const { store, stages, now = Date.now, checkpointEvery = 10, validateEvery = 0 } = parts;
   const clock = createStepClock(parts.engine.traits.computesHere);
@@ -190,6 +200,14 @@ async function* carryOn(
     return at;
   };
 
+  // Of what a step plays, some is kept to be read.
+  const between = keepEvery(record.steps);
+  let keptAt = Number.NEGATIVE_INFINITY;
+  let played: Played = [];
+  const onPlayed = (groups: Played) => {
+    played = groups;
+  };
+
   let firstStep = 0;
   for (const [index, stage] of stages.entries()) {
     const lastStep = firstStep + stage.steps;
@@ -203,7 +221,7 @@ async function* carryOn(
     if (known === null) await reload(engine, model, start);
     const resumed = newest?.kind === 'step' && newest.stage === index ? (newest.state ?? undefined) : undefined;
     const history = [...(await store.metrics(id, firstStep))];
-    const active = await stage.begin({ engine, model, start, seed: mixSeed(seed, index), clock }, resumed);
+    const active = await stage.begin({ engine, model, start, seed: mixSeed(seed, index), clock, onPlayed }, resumed);
     // Killed between the step that was the last and the word of it, the run must not take one more.
     let ended: Stop | { kind: 'asked'; request: 'pause' | 'stop' } | null =
       stopRule(history, rules) ?? overBudget(spent, budget);
@@ -213,6 +231,7 @@ async function* carryOn(
         const began = now();
         clock.take();
         const stageStep = step - firstStep;
+        played = [];
         const { values, taskTypes } = await active.step(stageStep, parts.signal);
         const atEnd = step + 1 === lastStep;
         const due = (every: number) => every > 0 && ((stageStep + 1) % every === 0 || atEnd);
@@ -236,9 +255,12 @@ async function* carryOn(
           },
           ...(taskTypes ? { taskTypes } : {}),
         };
-        const request = await store.saveStep(id, metrics, spent, now());
+        const kept = step - keptAt < between ? [] : keptOf(played);
+        if (kept.length > 0) keptAt = step;
+        const request = await store.saveStep(id, metrics, spent, now(), kept);
         appendFileSync(log, `${toJsonLine(id, metrics)}\n`);
         events.append(metrics);
+        tracking?.stepped();
         step++;
         history.push(metrics);
         ended =

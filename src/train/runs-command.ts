@@ -1,5 +1,5 @@
 /**
- * `pawl runs list|show|watch|pause|stop|resume`. A run belongs to the process that trains it; the others look on through the
+ * `pawl runs list|show|episodes|watch|pause|stop|resume`. A run belongs to the process that trains it; the others look on through the
  * database, and ask it to pause or stop there.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,25 +8,39 @@ import { byOption, type CommonOptions, wholeNumber, withConfigOption, withHome }
 import { agentOf } from '../config.ts';
 import { datasetReader } from '../curate/read.ts';
 import { openEngine } from '../engine/open.ts';
-import { NotFoundError } from '../errors.ts';
+import { ConfigError, NotFoundError } from '../errors.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import { plain, table } from '../terminal.ts';
 import { askRun } from './ask.ts';
 import { auditedRuns } from './audited-runs.ts';
 import { duration } from './cost.ts';
 import { conclude, follow, liveView } from './follow.ts';
+import type { EpisodeStep } from './kept-episodes.ts';
 import { toJsonLine, toPrometheus } from './metrics.ts';
+import { problemOf, sendRun } from './mlflow.ts';
 import { planRun, settingsOf } from './plan.ts';
 import { fetchMaterial } from './portable.ts';
 import type { RunRecord, RunStore } from './run-record.ts';
 import { timeOf } from './step-clock.ts';
-import { renderRun, timeColumns, timeRows } from './view.ts';
+import { episodeLines, renderRun, timeColumns, timeRows } from './view.ts';
 
 async function needRun(runs: RunStore, id: string): Promise<RunRecord> {
   const run = await runs.get(id);
   if (!run) throw new NotFoundError(`There is no run ${id}; 'pawl runs list' shows those that exist.`);
   return run;
 }
+
+const episodeColumns = [
+  { title: 'STEP', right: true },
+  { title: 'TASK', shrinkTo: 10 },
+  { title: 'KIND', shrinkTo: 8 },
+  { title: 'REWARDS' },
+];
+
+const noEpisodes = (id: string, step: number | undefined, steps: readonly EpisodeStep[]): string =>
+  steps.length === 0
+    ? `No episode of run ${id} is kept: it did not practise in an environment, or an older Pawl trained it.`
+    : `No episode of step ${step} of run ${id} is kept; \`pawl runs episodes ${id} --steps\` lists those of which there are some.`;
 
 export function runsCommand(): Command {
   const list = withConfigOption(new Command('list'))
@@ -96,6 +110,34 @@ export function runsCommand(): Command {
       }),
     );
 
+  const episodes = withConfigOption(new Command('episodes'))
+    .description('Attempts of a step to read: of one task, the best and the worst.')
+    .argument('<id>')
+    .option('--step <n>', 'counted from 1 (default: the newest of which some are kept)', wholeNumber(1, 1_000_000))
+    .option('--steps', 'of which steps there are some')
+    .option('--json', 'as JSON')
+    .action((id: string, options: CommonOptions & { readonly step?: number; readonly steps?: boolean }) =>
+      withHome(options, 'existing', async ({ store, terminal }) => {
+        const runs = postgresRunStore(store);
+        await needRun(runs, id);
+        const steps = await runs.episodeSteps(id);
+        if (options.steps && options.json) return terminal.write(JSON.stringify(steps));
+        if (options.steps) {
+          const rows = steps.map(({ step, task, taskType, rewards }) => [
+            ...[String(step + 1), task, taskType, rewards.map((reward) => reward.toFixed(2)).join(' ')],
+          ]);
+          for (const line of table(episodeColumns, rows, terminal)) terminal.write(line);
+          return;
+        }
+        const step = options.step === undefined ? (steps.at(-1)?.step ?? 0) : options.step - 1;
+        const found = await runs.episodes(id, step);
+        if (options.json) return terminal.write(JSON.stringify({ run: id, step, episodes: found }));
+        if (found.length === 0) throw new NotFoundError(noEpisodes(id, options.step, steps));
+        terminal.write(plain(`Step ${step + 1}: ${found[0]!.task}, ${found[0]!.taskType}`));
+        for (const one of found) for (const line of episodeLines(one, terminal)) terminal.write(line);
+      }),
+    );
+
   const watch = withConfigOption(new Command('watch'))
     .description('Watch a run that another process trains, until it ends.')
     .argument('<id>')
@@ -151,12 +193,33 @@ export function runsCommand(): Command {
       }),
     );
 
+  const mlflow = withConfigOption(new Command('mlflow'))
+    .description('Send to MLflow what it does not have of a run.')
+    .argument('<id>')
+    .action((id: string, options: CommonOptions) =>
+      withHome(options, 'existing', async ({ config, store, terminal }) => {
+        const runs = postgresRunStore(store);
+        await needRun(runs, id);
+        if (config.mlflow === undefined)
+          throw new ConfigError('The settings name no MLflow server: set mlflow.url (docs/train.md).');
+        const { url, experiment } = config.mlflow;
+        try {
+          await sendRun(config.mlflow, id, runs);
+        } catch (error) {
+          throw new ConfigError(`MLflow at ${url} did not take run ${id}: ${problemOf(error)}`, { cause: error });
+        }
+        terminal.write(`Run ${id} is in experiment ${experiment} at ${url}.`);
+      }),
+    );
+
   return new Command('runs')
-    .description('Training runs: look at them, pause, stop and resume them.')
+    .description('Training runs: look at them, pause, stop and resume them, send them to MLflow.')
     .addCommand(list, { isDefault: true })
     .addCommand(show)
+    .addCommand(episodes)
     .addCommand(watch)
     .addCommand(ask('pause', 'Pause a run after the step it is in.'))
     .addCommand(ask('stop', 'Stop a run after the step it is in.'))
-    .addCommand(resume);
+    .addCommand(resume)
+    .addCommand(mlflow);
 }

@@ -3,6 +3,7 @@
  * a crash may lose: what a step does follows from the weights, the stage's saved state, and (seed, i).
  */
 import type { Engine } from '../engine/engine.ts';
+import type { Played } from './kept-episodes.ts';
 import type { StageMetrics } from './metrics.ts';
 import type { StepClock } from './step-clock.ts';
 
@@ -15,6 +16,8 @@ export type StageContext = {
   readonly seed: number;
   /** Counts where a step's time goes; what plays tells it. */
   readonly clock?: StepClock;
+  /** Told what a step plays, in words; what plays ahead tells it when it is played. */
+  readonly onPlayed?: (played: Played) => void;
 };
 
 export interface ActiveStage {

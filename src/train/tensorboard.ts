@@ -7,6 +7,7 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StepMetrics } from './metrics.ts';
+import { scalarsOf } from './scalars.ts';
 
 const table = Uint32Array.from({ length: 256 }, (_, n) => {
   let c = n;
@@ -59,17 +60,6 @@ const float = (number: number, value: number): Buffer => {
 
 const begin = (seconds: number): Buffer =>
   recordOf(Buffer.concat([double(1, seconds), counted(3, Buffer.from('brain.Event:2'))]));
-
-/** Every figure of a step, by stage, and of each type of task. */
-function scalarsOf({ stage, values, taskTypes = {} }: StepMetrics): [tag: string, value: number][] {
-  return [
-    ...Object.entries(values).map(([name, value]): [string, number] => [`${stage}/${name}`, value]),
-    ...Object.entries(taskTypes).flatMap(([type, { reward, success }]): [string, number][] => [
-      [`task types/${type} reward`, reward],
-      [`task types/${type} success`, success],
-    ]),
-  ];
-}
 
 const stepRecord = (seconds: number, metrics: StepMetrics): Buffer => {
   const summary = scalarsOf(metrics).map(([tag, value]) =>

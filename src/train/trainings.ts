@@ -22,6 +22,7 @@ import { auditedRuns } from './audited-runs.ts';
 import { type AskedRun, auditOverride, nameRun, specAsked } from './begin.ts';
 import { modelFolder, runFolder, runPlaces } from './checkpoints.ts';
 import { markFor } from './internal.ts';
+import { mlflowTracker } from './mlflow.ts';
 import { ownerAlive, thisOwner } from './owner.ts';
 import { type Plan, planRun, type Specified, settingsOf } from './plan.ts';
 import { fetchMaterial, keepMaterial } from './portable.ts';
@@ -45,7 +46,7 @@ export type Trainings = {
 export type TrainingsParts = {
   readonly store: Store;
   readonly artifacts: Artifacts;
-  readonly config: Pick<Config, 'agents'>;
+  readonly config: Pick<Config, 'agents' | 'mlflow'>;
   readonly engine: () => Promise<Engine>;
   readonly log: Pick<Logger, 'info' | 'warn'>;
 };
@@ -63,6 +64,7 @@ export function createTrainings({ store, artifacts, config, engine: open, log }:
   const reader = datasetReader(store, artifacts);
   const stop = new AbortController();
   const { signal } = stop;
+  const tracker = config.mlflow && mlflowTracker(config.mlflow, (sentence) => log.warn(sentence));
   const leftPath = join(home, 'training.json');
   /** What is under way, in words. */
   let busy: string | null = null;
@@ -114,6 +116,7 @@ export function createTrainings({ store, artifacts, config, engine: open, log }:
           ...places,
           model: id,
           signal,
+          tracker,
           isTaken: taken !== null,
         }));
       }

@@ -1,5 +1,7 @@
 /** A run as text for a terminal: progress, what is left, and the curves. Pure: the same run and width, the same lines. */
+import { plain, type Terminal, wrap } from '../terminal.ts';
 import { duration } from './cost.ts';
+import type { KeptEpisode } from './kept-episodes.ts';
 import type { MetricName, StepMetrics } from './metrics.ts';
 import type { RunRecord } from './run-record.ts';
 import { type StepTime, type TimePart, timeOf, timeParts } from './step-clock.ts';
@@ -106,6 +108,29 @@ export const timeColumns = [
   { title: 'SECONDS', right: true },
   ...timeParts.map((part) => ({ title: label(part).toUpperCase(), right: true })),
 ];
+
+/** An episode to read, below its reward. */
+export function episodeLines(episode: KeptEpisode, { columns, paint }: Pick<Terminal, 'columns' | 'paint'>): string[] {
+  const { attempt, reward, success, outcome, reasons, messages, leftOut } = episode;
+  const end = `${success ? 'solved' : 'not solved'}${outcome === 'done' ? '' : `, ${outcome}`}`;
+  const lines = ['', paint.bold(plain(`Attempt ${attempt + 1}: reward ${reward.toFixed(2)}, ${end}`))];
+  for (const reason of reasons) lines.push(...said('', reason).map(paint.dim));
+  for (const { role, text, reasoning, calls = [], reward: earned, reasons: why = [] } of messages) {
+    if (reasoning !== undefined && reasoning !== '') lines.push(...said('thought', reasoning).map(paint.dim));
+    if (text !== '') lines.push(...said(role, text));
+    for (const { name, input } of calls) lines.push(...said('calls', `${name}(${input})`));
+    if (earned !== undefined && (earned !== 0 || why.length > 0))
+      lines.push(
+        ...said('', `earned ${earned.toFixed(2)}${why.length === 0 ? '' : `: ${why.join(' ')}`}`).map(paint.dim),
+      );
+  }
+  if (leftOut > 0) lines.push(...said('', `${leftOut} more messages are not kept`).map(paint.dim));
+  return lines;
+
+  function said(who: string, what: string): string[] {
+    return wrap(plain(what), columns - 12).map((line, i) => `  ${(i === 0 ? who : '').padEnd(10)}${line}`);
+  }
+}
 
 function format(value: number): string {
   const size = Math.abs(value);

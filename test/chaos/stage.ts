@@ -8,7 +8,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,6 +16,7 @@ import { random } from '../../src/simulate/random.ts';
 import { startEmbedded } from '../../src/store/embedded.ts';
 import { processStart } from '../../src/store/lock.ts';
 import { type HeldDatabase, holdDatabase, until } from '../pawl.ts';
+import { freePort } from '../server-process.ts';
 import { type SilentProxy, startProxy } from '../silent-proxy.ts';
 import { type Disk, mountDisk } from './disk.ts';
 import { type ChaosEngine, makeEngine } from './engine.ts';
@@ -197,16 +197,6 @@ function at(url: string, port: number): string {
   const address = new URL(url);
   address.port = String(port);
   return address.href;
-}
-
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer().once('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { port: number };
-      probe.close(() => resolve(port));
-    });
-  });
 }
 
 function postmasterOf(home: string): number | null {

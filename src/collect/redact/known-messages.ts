@@ -7,11 +7,12 @@
  */
 import { hash } from 'node:crypto';
 import { createRecent } from '../recent.ts';
-import { splitLists } from '../split-lists.ts';
+import { type Expected, splitLists } from '../split-lists.ts';
 import { isObject, type JsonObject, parseUntrusted } from '../untrusted.ts';
 import type { Find, Redaction } from './redact.ts';
 
-type Unchanged = { readonly text: string; readonly message: object };
+/** `next`: what the message is looked for under that came behind it last. */
+type Unchanged = { readonly text: string; readonly message: object; next: string | number | null };
 type Changed = { readonly message: object; readonly finds: readonly Find[] };
 
 /** Characters of JSON; what is remembered takes about three times as many bytes. */
@@ -63,9 +64,40 @@ export function createKnownMessages(shares = 1): KnownMessages {
   const changedLengths = createRecent<true, number>(10_000); // most messages need no hash to be told from those that were changed
   let texts = new Map<object, string>(); // of what was parsed last
 
-  function known(text: string): object | undefined {
-    const found = unchanged.get(tagOf(text));
-    return found?.text === text ? found.message : undefined;
+  function known(text: string, tag = tagOf(text)): Unchanged | undefined {
+    const found = unchanged.get(tag);
+    return found?.text === text ? found : undefined;
+  }
+
+  /** The messages of a text that are known, by where they begin. Most come in the order in which they came before. */
+  function knownIn(text: string): { readonly expected: Expected; readonly at: ReadonlyMap<number, object> } {
+    const at = new Map<number, object>();
+    let before: Unchanged | undefined;
+    const found = (from: number, one: Unchanged): void => {
+      at.set(from, one.message);
+      before = one;
+    };
+    return {
+      at,
+      expected: {
+        endOf(from) {
+          const next = before === undefined || before.next === null ? undefined : unchanged.get(before.next);
+          if (next === undefined) return -1;
+          const to = from + next.text.length;
+          if (text.slice(from, to) !== next.text) return -1; // startsWith goes letter by letter
+          found(from, next);
+          return to;
+        },
+        met(from, to) {
+          const piece = text.slice(from, to);
+          const tag = tagOf(piece);
+          if (before !== undefined) before.next = tag;
+          const one = known(piece, tag);
+          if (one === undefined) before = undefined;
+          else found(from, one);
+        },
+      },
+    };
   }
 
   function redactMessage(message: unknown, redaction: Redaction): unknown {
@@ -74,7 +106,7 @@ export function createKnownMessages(shares = 1): KnownMessages {
     const parsed = texts.get(message);
     const text = parsed ?? JSON.stringify(message);
     const same = parsed === undefined ? known(text) : undefined;
-    if (same !== undefined) return same;
+    if (same !== undefined) return same.message;
     const found = changedLengths.get(text.length) ? changed.get(digest(text)) : undefined;
     if (found !== undefined && redaction.again(found.finds)) return found.message;
     const before = redaction.finds.length;
@@ -82,7 +114,7 @@ export function createKnownMessages(shares = 1): KnownMessages {
     if (cleaned === message) {
       isUnchanged.add(message);
       const copy = copyOf(text);
-      unchanged.set(tagOf(copy), { text: copy, message }, text.length);
+      unchanged.set(tagOf(copy), { text: copy, message, next: null }, text.length);
       return message;
     }
     changedLengths.set(text.length, true);
@@ -94,8 +126,6 @@ export function createKnownMessages(shares = 1): KnownMessages {
   }
 
   function parseMessage(text: string): object | null {
-    const same = known(text);
-    if (same !== undefined) return same;
     const message = parseUntrusted(text, DEPTH);
     if (!isObject(message)) return null;
     texts.set(message, text);
@@ -105,13 +135,14 @@ export function createKnownMessages(shares = 1): KnownMessages {
   return {
     parse(text) {
       texts = new Map();
-      const split = splitLists(text, lists);
+      const { expected, at } = knownIn(text);
+      const split = splitLists(text, lists, expected);
       const request = split === null ? undefined : parseUntrusted(split.rest);
       if (split === null || !isObject(request)) return parseUntrusted(text);
       for (const { name, items } of split.lists) {
         const list = request[name] as object[];
-        for (const item of items) {
-          const message = parseMessage(item);
+        for (const [from, to] of items) {
+          const message = at.get(from) ?? parseMessage(text.slice(from, to));
           if (message === null) return parseUntrusted(text);
           list.push(message);
         }

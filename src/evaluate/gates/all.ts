@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Attempt } from '../match.ts';
 import { confidenceGate } from './confidence.ts';
-import { diversityGate } from './diversity.ts';
+import { diversityGate, type Embedded } from './diversity.ts';
 import { entropyGate } from './entropy.ts';
 import type { Gate, GatedAttempt, GatedCase } from './gate.ts';
 import { driftGate } from './kl.ts';
@@ -30,7 +30,7 @@ export const gateSettings = z.strictObject({
   }),
   entropy: points('Least share of the baseline’s entropy that must be left.', 0.2),
   diversity: points(
-    'Least diversity of the answers, 1 − mean cosine; fails only where a third of the baseline’s is gone too.',
+    'Least diversity of the answers, 1 − mean cosine; fails only where a third of the baseline’s is gone too. Of words, or of `evaluate.embeddings`.',
     0.3,
   ),
   length: growth('How much longer answers may be for the same result.', 0.3),
@@ -62,6 +62,8 @@ export type Gated = {
   readonly drift: number | null;
   /** Cases said differently; null: none were played. */
   readonly perturbed?: readonly PerturbedCase[] | null;
+  /** What `evaluate.embeddings` gave; null: nobody asked for it. */
+  readonly embedded?: Embedded | null;
   /** Words the answers are judged by, beyond the names of the reward's parts. */
   readonly rubric?: string | undefined;
 };
@@ -95,7 +97,7 @@ export function gatesOf(gated: Gated, settings: GateSettings): Gate[] {
   return [
     ...asked(settings.drift, (limit) => driftGate(cases, limit, gated.drift)),
     ...asked(settings.entropy, (limit) => entropyGate(cases, limit)),
-    ...asked(settings.diversity, (limit) => diversityGate(cases, limit)),
+    ...asked(settings.diversity, (limit) => diversityGate(cases, limit, gated.embedded)),
     ...asked(settings.length, (limit) => lengthGate(cases, limit)),
     ...asked(settings.template, (limit) => templateGate(cases, limit)),
     ...asked(settings.confidence, (limit) => confidenceGate(cases, limit)),

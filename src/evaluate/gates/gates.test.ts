@@ -205,5 +205,18 @@ describe('words and vectors', () => {
     // Pairs: equal, different, different.
     expect(of('a b', 'a b', 'c d')).toBeCloseTo(2 / 3);
     expect(of('a b')).toBeNull();
+    // The same by lists of numbers, as embedding models give them: a right angle, and one of 60 degrees.
+    expect(
+      diversityOf([
+        [1, 0],
+        [0, 3],
+      ]),
+    ).toBeCloseTo(1);
+    expect(
+      diversityOf([
+        [2, 0],
+        [1, Math.sqrt(3)],
+      ]),
+    ).toBeCloseTo(0.5);
   });
 });

@@ -31,7 +31,10 @@ export const score: Grader<z.infer<typeof expected>> = {
     const found = reward.parts.find(({ name }) => name === part);
     if (found === undefined)
       throw new Error(`The reward has no part ${part}; it has ${reward.parts.map(({ name }) => name).join(', ')}.`);
-    const { value, reason } = await found.scorer.score(input, contextOf(input, services, AbortSignal.timeout(60_000)));
+    const { value, reason } = await found.scorer.score(
+      input,
+      contextOf(input, services, () => AbortSignal.timeout(60_000)),
+    );
     return short(`The reward’s part ${part}`, value, min, reason);
   },
 };
