@@ -41,6 +41,7 @@ export function Versions({ agent }: { readonly agent: string }) {
   const compared = useAnswer(both ? `compare ${agent} ${a} ${b}` : null, (signal) =>
     compare(agent, a ?? '', b ?? '', signal),
   );
+  const told = compared.value ?? versions.value;
   const options = all.map(
     ({ version, scores, current: isCurrent }) =>
       [version, `${version}${isCurrent ? ' (current)' : ''}, ${count(scores)} scores`] as const,
@@ -99,7 +100,7 @@ export function Versions({ agent }: { readonly agent: string }) {
           )
         }
       </Asked>
-      {versions.value !== null && <Counted at={versions.value.countedAt} />}
+      {told !== null && <Counted at={told.countedAt} />}
       <Command
         line={
           both ? pawl('reward', 'compare', a, b, ['--agent', agent]) : pawl('reward', 'versions', ['--agent', agent])

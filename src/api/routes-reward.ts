@@ -3,9 +3,12 @@ import { createRoute, z } from '@hono/zod-openapi';
 import type { Config } from '../config.ts';
 import { NotFoundError } from '../errors.ts';
 import { compareStored, fitReward, lookAtReward } from '../score/check-reward.ts';
+import type { Comparison } from '../score/compare-rewards.ts';
+import { keepsFigures } from '../store/figures.ts';
 import { hasScores, lookAtSpecs } from '../store/judged.ts';
 import type { Store } from '../store/postgres.ts';
 import { body, createRouter, json, problem, refusals, security } from './declare.ts';
+import { recentLooks } from './recent-looks.ts';
 import { agentName, countedAt, moment, text } from './schema.ts';
 import { knownAgent, oneAtATime, windowOf, windowShape } from './window.ts';
 
@@ -140,6 +143,7 @@ const compareRoute = createRoute({
             lost: count,
             swaps: z.array(swap),
           },
+          countedAt,
           labels: z.object({ count, a: nullable, b: nullable, low: nullable, high: nullable }),
         })
         .openapi('RewardComparison'),
@@ -156,16 +160,17 @@ const month = 30 * 86_400_000;
 
 export const rewardRoutes = ({ store, config }: RewardParts) => {
   const once = oneAtATime('Fitting the reward');
+  // Labels are resampled for their intervals, and scores are ordered twice: work of this process, and not for every look at much.
+  const recentChecks = recentLooks<Awaited<ReturnType<typeof lookAtReward>>>();
+  const recentComparisons = recentLooks<Comparison>();
   return createRouter()
     .openapi(statusRoute, async (c) => {
-      const {
-        total,
-        parts,
-        drift: moved,
-        spec,
-        agent: name,
-        countedAt: counted,
-      } = await lookAtReward(store, knownAgent(config, c.req.valid('query').agent), new Date());
+      const whose = knownAgent(config, c.req.valid('query').agent);
+      const look = () => lookAtReward(store, whose, new Date());
+      const found = (await keepsFigures(store))
+        ? (await recentChecks(`${whose.name} ${whose.reward.version}`, look)).value
+        : await look();
+      const { total, parts, drift: moved, spec, agent: name, countedAt: counted } = found;
       const weeks = moved.map(({ means, measured, ...rest }) => ({
         ...rest,
         means: [...means],
@@ -201,7 +206,11 @@ export const rewardRoutes = ({ store, config }: RewardParts) => {
         if (!(await hasScores(store, whose.name, version)))
           throw new NotFoundError(`${whose.name} has no scores under ${version}.`);
       const window = windowOf({ since: since ?? new Date(now.getTime() - month), until }, now);
-      const found = await compareStored(store, whose, { a, b, ...window, most: mostCompared });
-      return c.json({ agent: whose.name, a, b, ...found, swaps: [...found.swaps] }, 200);
+      const look = () => compareStored(store, whose, { a, b, ...window, most: mostCompared });
+      const isUsual = since === undefined && until === undefined && (await keepsFigures(store));
+      const { value: found, at } = isUsual
+        ? await recentComparisons(`${whose.name} ${a} ${b}`, look)
+        : { value: await look(), at: now };
+      return c.json({ agent: whose.name, a, b, ...found, swaps: [...found.swaps], countedAt: at.toISOString() }, 200);
     });
 };

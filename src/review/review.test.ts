@@ -171,7 +171,7 @@ describe('the queue', () => {
       /^\d+ of \d+ scored conversations of desk are picked, 0 of them now\.\n$/,
     );
     const next = await pawl('next', '--reviewer', 'cy');
-    expect(next).toMatch(/^1 decisions wait too: pawl review list --agent desk\n/);
+    expect(next).toMatch(/^1 decision waits too: pawl review list --agent desk\n/);
     expect(next).toMatch(
       new RegExp(`Picked at random: reward .*\\n  pawl review label ${b} --agent desk --reviewer YOU`),
     );
