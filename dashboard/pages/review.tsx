@@ -135,7 +135,10 @@ function Labelling({ queue: { conversations }, asked, reviewer, again }: Labelli
   }, [conversations, at, open]);
   if (current === undefined)
     return (
-      <Empty title="No conversation waits.">Two of a hundred are picked every week; “Pick more” does it now.</Empty>
+      <>
+        <Empty title="No conversation waits.">Two of a hundred are picked every week; “Pick more” does it now.</Empty>
+        <Command line={pawl('review', 'list', ['--agent', agent])} />
+      </>
     );
   return (
     <div className="queue">

@@ -101,6 +101,23 @@ it('/api/kill lets one release answer everybody until it is undone', async () =>
   expect((await readAudit(store, { event: 'kill-switch-' })).map(({ actor }) => actor)).toEqual(['bob', 'ann']);
 });
 
+it('/api/serving says what answers, who pulled the kill switch, and who is pinned to what', async () => {
+  const serving = async () => (await call('GET', '/api/serving?agent=desk')).body;
+  expect(await serving()).toMatchObject({ agent: 'desk', killed: null, pins: [] });
+  await call('POST', '/api/releases/v1/pin', { user: 'ann', by: 'bob' });
+  const value = hashedId('ann', secret);
+  expect(await serving()).toMatchObject({ pins: [{ kind: 'user', value, release: 'v1', by: 'bob' }] });
+  expect(await call('POST', '/api/releases/v1/unpin', { user: value })).toMatchObject({ status: 404 }); // a name like any other
+  expect(await call('POST', '/api/releases/v1/unpin', { user: 'ann', hashed: true })).toMatchObject({ status: 400 });
+  expect(await call('POST', '/api/releases/v1/unpin', { user: value, hashed: true })).toMatchObject({ status: 200 });
+  await call('POST', '/api/kill', { to: 'v1', by: 'ann', reason: 'It quotes prices.' });
+  expect(await serving()).toMatchObject({
+    ...{ release: 'v1', pins: [], killed: { by: 'ann', reason: 'It quotes prices.', at: expect.any(String) } },
+  });
+  await call('POST', '/api/kill/undo', { by: 'bob' });
+  expect(await serving()).toMatchObject({ killed: null });
+});
+
 it('/api/holds keep a user from being erased until they are released; /api/erasures/verify proves what became of it', async () => {
   const user = hashedId('ann', secret);
   await writeEntries(store, [entry.turn({ agent: 'desk', trajectory: 't-ann', user })]);

@@ -1,12 +1,14 @@
 /** Scores, datasets and runs through /api, as a script would use it. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Artifacts } from '../artifacts/artifacts.ts';
 import { openArtifacts } from '../artifacts/open.ts';
 import { parseConfig } from '../config.ts';
 import { converse, deskReward } from '../score/fixtures.ts';
 import { giveConsent } from '../store/consents.ts';
+import { readDataset } from '../store/datasets.ts';
 import { entry, noon } from '../store/fixtures.ts';
 import type { Store } from '../store/postgres.ts';
 import { writeEntries } from '../store/record.ts';
@@ -18,6 +20,7 @@ import { type Api, createApi } from './api.ts';
 const folder = mkdtempSync(join(tmpdir(), 'pawl-api-data-'));
 let store: Store;
 let api: Api;
+let artifacts: Artifacts;
 let token = '';
 beforeAll(async () => {
   store = await withStore();
@@ -29,7 +32,7 @@ beforeAll(async () => {
     {},
     folder,
   );
-  const artifacts = openArtifacts(config);
+  artifacts = openArtifacts(config);
   api = createApi({ store, artifacts, config, secret: 's'.repeat(32), adminHash, recorder: () => ({}) as never });
   await giveConsent(store, 'desk', 'ann', new Date(noon - 1000));
   const turns = [
@@ -136,6 +139,20 @@ describe('/api/runs', () => {
       },
     });
   });
+});
+
+it('a dataset whose file is gone or was changed is a conflict that says the way out, wherever it is read', async () => {
+  const { artifact } = (await readDataset(store, { id: 'desk-v2' }))!;
+  const file = await artifacts.file(artifact!);
+  const whole = readFileSync(file);
+  const said = /Put (it|the original) back from a backup/;
+  for (const damage of [() => rmSync(file), () => writeFileSync(file, 'something else\n')]) {
+    damage();
+    expect(await call('GET', '/api/train/advice')).toMatchObject(refused(409, said));
+    expect(await call('GET', '/api/datasets/desk-v2/check')).toMatchObject(refused(409, said));
+    writeFileSync(file, whole);
+  }
+  expect((await call('GET', '/api/train/advice')).status).toBe(200);
 });
 
 it('every route is in the document and needs the admin token', async () => {

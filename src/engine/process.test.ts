@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { isAlive } from '../durable.ts';
 import { writeModel } from './fixtures/write-model.ts';
 import { restartDelay, startEngine } from './process.ts';
 
@@ -16,15 +17,6 @@ beforeAll(async () => {
   await writeModel(folder, 'd16-l2-h2-kv1-v280-f24-c128');
 });
 afterAll(() => rm(dir, { recursive: true }));
-
-const isAlive = (pid: number) => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((done) => setTimeout(done, 10));

@@ -1,5 +1,5 @@
 /**
- * The engine as a process of its own: native code can die, the gateway cannot (decision 9 of the design). `runEngine` is
+ * The engine as a process of its own: native code can die, the gateway cannot. `runEngine` is
  * the child's side: engine, HTTP door and socket. `startEngine` is the parent's: it starts `pawl engine`, waits until it
  * is ready, starts it again when it dies, and has it load what it had loaded.
  *

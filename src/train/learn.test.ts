@@ -6,13 +6,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { seeded } from '../score/resample.ts';
 import { turnCredit } from './advantage.ts';
 import type { AttemptSource } from './attempt.ts';
 import { dpo, pairsFrom } from './dpo.ts';
 import { TabularEngine } from './fixtures/tabular-engine.ts';
 import { rightAnswer, toy, toySource } from './fixtures/toy.ts';
 import { type GrpoSettings, grpo, grpoDefaults, type PolicyRow, policyGradient, policyRows } from './grpo.ts';
-import { mixSeed, random } from './order.ts';
+import { mixSeed } from './order.ts';
 import { rft } from './rft.ts';
 import { type Example, sft } from './sft.ts';
 import type { Stage } from './stage.ts';
@@ -125,7 +126,7 @@ describe('GRPO', () => {
       tasks: toy.tasks,
       async play(request) {
         const groups = await toySource().play(request);
-        const next = random(mixSeed(request.seed, 5));
+        const next = seeded(mixSeed(request.seed, 5));
         const rewards = groups.flat().map((a) => a.reward);
         for (let i = rewards.length - 1; i > 0; i--) {
           const j = Math.floor(next() * (i + 1));

@@ -3,6 +3,7 @@
  * which seed it samples with. There is no generator whose state would have to be saved: step 41 after a crash draws what
  * step 41 would have drawn.
  */
+import { seeded } from '../score/resample.ts';
 
 /** Mixes numbers into one 32-bit seed (the finaliser of MurmurHash3 after each word). */
 export function mixSeed(...parts: readonly number[]): number {
@@ -16,20 +17,9 @@ export function mixSeed(...parts: readonly number[]): number {
   return h >>> 0;
 }
 
-/** A small generator of numbers in [0, 1) (mulberry32): fine for shuffling, not for secrets. */
-export function random(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
-
 /** 0 … n − 1 in a random order. */
 export function shuffled(n: number, seed: number): number[] {
-  const next = random(seed);
+  const next = seeded(seed);
   const order = Array.from({ length: n }, (_, i) => i);
   for (let i = n - 1; i > 0; i--) {
     const j = Math.floor(next() * (i + 1));
