@@ -9,6 +9,7 @@ import type { Turn } from '../collect/turn.ts';
 import { UnfitValue } from './copy.ts';
 import { type CarriedPart, encodeLine, encodeTurn, type Line, type Naming, readLine } from './line.ts';
 import { readSignedLine, signLine } from './signed-line.ts';
+import { storableText } from './storable.ts';
 import { type TurnValues, type WrittenTurn, writeTurn } from './turn-rows.ts';
 
 export type MadeLine = {
@@ -20,7 +21,8 @@ export type MadeLine = {
 /** `by`: the client key that it came with. */
 export function makeLine(turn: Turn, naming: Naming, by: string | null | undefined): MadeLine {
   const { text, values, carries } = encodeTurn(turn, naming);
-  const made = { agent: turn.agent, at: turn.startedAt, by: by ?? undefined, turn: fitting(values), carries };
+  const agent = storableText(turn.agent);
+  const made = { agent, at: turn.startedAt, by: by ?? undefined, turn: fitting(values), carries };
   return { text: signLine(text, by), journalled: (payload) => new JournalledTurn(payload, made) };
 }
 

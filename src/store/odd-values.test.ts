@@ -9,8 +9,10 @@ import { makeAttachment, makeSignal, makeTurn } from '../collect/make-turn.ts';
 import type { JournalEntry } from '../collect/signal.ts';
 import { createThreader } from '../collect/thread.ts';
 import { uuidv7 } from '../collect/uuid.ts';
+import { createNames } from './content.ts';
 import { attachment, signal } from './fixtures.ts';
-import { writeEntries } from './record.ts';
+import { makeLine } from './made-line.ts';
+import { writeEntries, writeLines } from './record.ts';
 import { withStore } from './test-store.ts';
 import { readTrajectory } from './trajectories.ts';
 
@@ -90,15 +92,25 @@ test('the database takes every turn, and gives it back', async () => {
   const store = await withStore();
   const threader = createThreader({ secret: 's' });
   let n = 0;
-  const entries: JournalEntry[] = [];
+  const entries: (JournalEntry & { readonly kind: 'turn' })[] = [];
   for (const fields of exchanges()) {
     const given = exchange({ id: uuidv7(), trajectory: `odd-${n++}`, ...fields });
     const { turn } = makeTurn(given, { threader, secret: 's', now: 0, newId: uuidv7 });
     entries.push({ kind: 'turn', turn });
   }
-  const { refused, inserted } = await writeEntries(store, entries);
+  // As the recorder writes them, and again as they come from the journal.
+  const naming = { names: createNames(''), isKnown: () => false };
+  const lines = entries.map(({ turn }) => {
+    const { text, journalled } = makeLine(turn, naming, null);
+    return journalled(Buffer.from(text));
+  });
+  expect(lines.filter((line) => line.turn === undefined)).toEqual([]);
+  const made = await writeLines(store, lines);
+  expect(made.refused.map(({ line, error }) => [error, `${line.json}`.slice(0, 300)])).toEqual([]);
+  expect(made.inserted).toBe(entries.length);
+  const { refused, duplicates } = await writeEntries(store, entries);
   expect(refused.map(({ entry, error }) => [error, JSON.stringify(entry).slice(0, 300)])).toEqual([]);
-  expect(inserted).toBe(entries.length);
+  expect(duplicates).toBe(entries.length);
   for (let i = 0; i < n; i += 7) {
     const found = await readTrajectory(store, `odd-${i}`, { now: new Date(Date.UTC(2099, 0, 1)) });
     if (found !== null) expect(found.turns.length).toBeGreaterThan(0);

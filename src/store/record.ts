@@ -2,10 +2,11 @@
  * Writes what the journal holds: batches of turns, siblings, signals and attachments, each batch in one transaction, each entry
  * exactly once however often it is delivered.
  *
- * A batch is sent as the journal's own bytes, which the database takes apart itself: one statement, nothing written again
- * in JavaScript. The trajectory rows are sums over the turns that were really inserted, so a repeated turn changes
- * nothing. Writers of the same agent take turns (an advisory lock per agent, always in ascending order, so none can deadlock);
- * that is also what keeps two writers from starting one trajectory on two days.
+ * Turns are copied in as rows that were made with them (turn-rows.ts); what they add to their conversations is summed here
+ * (trajectory-sums.ts). A copy cannot skip what is there: a batch is copied as if all of it were new, and when one turn is not, it is
+ * written again with care. Everything else is sent as the journal's own bytes, which the database takes apart itself. Writers of
+ * the same agent take turns (an advisory lock per agent, always in ascending order, so none can deadlock); that is also what keeps two
+ * writers from starting one trajectory on two days, and what is found to be missing from being there a moment later.
  */
 import type pg from 'pg';
 import type { Attachment, JournalEntry } from '../collect/signal.ts';

@@ -19,3 +19,9 @@ export const storableJson = (json: string): string =>
         /^\\u(?:0000|d)/.test(written) ? '\\ufffd' : written,
       )
     : json;
+
+/** The same of a text that is no JSON. */
+export const storableText = (text: string): string =>
+  /[\0\ud800-\udfff]/.test(text)
+    ? text.replace(/\0|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd')
+    : text;

@@ -5,6 +5,7 @@
 import type { Turn } from '../collect/turn.ts';
 import { rowsOf } from './copy.ts';
 import { dayOf } from './partitions.ts';
+import { storableText } from './storable.ts';
 import { type StoredTurn, type TurnField, turnColumns, turnNames } from './turn-columns.ts';
 
 export type SummedTurn = Pick<
@@ -49,6 +50,9 @@ const isInner = fields.map((field) => (ofInner as readonly string[]).includes(fi
 const startedAt = 1 + fields.indexOf('startedAt');
 const frameAt = 1 + fields.indexOf('frame');
 
+/** As it is in the row, so that both name the same. */
+const textOf = (value: string): string => (typeof value === 'string' ? storableText(value) : value);
+
 const values: unknown[] = [];
 export function writeTurn({ facts, inner, frame }: TurnValues): WrittenTurn {
   // Cut to the millisecond, so that a page's cursor is exact.
@@ -60,17 +64,17 @@ export function writeTurn({ facts, inner, frame }: TurnValues): WrittenTurn {
   values[frameAt] = frame;
   const summed: SummedTurn = {
     id: facts.id,
-    agent: facts.agent,
-    trajectory: facts.trajectory,
-    user: facts.user ?? null,
+    agent: textOf(facts.agent),
+    trajectory: textOf(facts.trajectory),
+    user: facts.user ? textOf(facts.user) : (facts.user ?? null),
     origin: facts.origin,
-    keys: facts.keys ?? [],
+    keys: facts.keys?.length ? facts.keys.map(textOf) : [],
     startedAt: began,
-    latencyMs: facts.latencyMs,
+    latencyMs: facts.latencyMs + 0, // no -0
     status: facts.status,
     promptTokens: facts.promptTokens,
     completionTokens: facts.completionTokens,
-    release: facts.release,
+    release: textOf(facts.release),
   };
   return { row: row(values), summed };
 }
