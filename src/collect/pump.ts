@@ -89,7 +89,7 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
   const unread = createUnread({
     journal,
     from: resume.from,
-    windowBytes: options.windowBytes ?? 32 * 1024 * 1024,
+    windowBytes: options.windowBytes ?? 64 * 1024 * 1024,
     batchEntries: options.batchEntries ?? 1000,
     batchBytes: options.batchBytes ?? 4 * 1024 * 1024,
     onDamage: (damaged) => {
