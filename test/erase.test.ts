@@ -138,7 +138,7 @@ describe('without a serving Pawl', () => {
     expect(dry).toMatchObject({ days: ['2026-05-20'], conversations: 1, turns: 1, signals: 1 });
     const ran = await command(home, store.url, 'retention', 'run');
     expect(ran.out).toMatch(
-      /Conversations are kept for 90 days.*\n.*\nRemoved from before \d{4}-\d\d-\d\d: 1 conversations/,
+      /Conversations are kept for 90 days.*\n.*\nRemoved from before \d{4}-\d\d-\d\d: 1 conversation/,
     );
     const left = await store.pool.query<{ id: string }>('select id from pawl.trajectories');
     expect(left.rows).toEqual([{ id: 'new' }]);
