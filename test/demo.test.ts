@@ -1,4 +1,5 @@
 /** `npm start`, made as short as it gets: too little to learn from, so that nobody is promoted. loop.slow.test.ts has it longer. */
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,4 +22,13 @@ it('turns the loop once, says what each stage did, and leaves a summary', async 
   const summary: Summary = JSON.parse(readFileSync(join(home, 'summary.json'), 'utf8'));
   expect(summary).toMatchObject({ agent: 'support-desk', turn: 1, seed: 1 });
   expect(summary.funnel[0]).toEqual({ gate: 'origin', entered: 24, passed: 24 });
+  // The candidate is registered as what it was made from says.
+  const env = { ...process.env, PAWL_HOME: home };
+  const list = execFileSync(process.execPath, ['bin/pawl.js', 'releases', 'list', '--config', config, '--json'], {
+    env,
+  });
+  const lines = list.toString().trim().split('\n');
+  const releases = lines.map((line) => JSON.parse(line) as { id: string; name: string; parent: string | null });
+  const served = releases.find(({ parent }) => parent === null)!;
+  expect(releases.filter(({ name }) => name === 'support-desk-1')).toMatchObject([{ parent: served.id }]);
 }, 600_000); // a whole turn of the loop, on a machine that may be busy

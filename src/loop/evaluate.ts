@@ -3,6 +3,7 @@
  * the release that serves. Nobody is routed to it yet.
  */
 import { createRelease } from '../deploy/reconcile.ts';
+import { findRelease } from '../deploy/register.ts';
 import { engineUpstream } from '../engine/open.ts';
 import { BoundaryError } from '../errors.ts';
 import { findAsked } from '../evaluate/ask.ts';
@@ -15,7 +16,8 @@ export const evaluate: Step = async (work, turn) => {
   const name = candidateName(turn);
   const { checkpoint, run } = turn.state.train!;
   const from = { checkpoint, run, dataset: turn.state.curate!.dataset ?? null };
-  const made = { agent: agent.name, name, upstream: engineUpstream, model: name, ...from };
+  const { id: parent } = await findRelease(store, agent.name, turn.state.baseline!.release);
+  const made = { agent: agent.name, name, upstream: engineUpstream, model: name, parent, ...from };
   await createRelease(store, made, 'pawl', Date.now());
   const asked = { candidate: name, baseline: turn.state.baseline!.release, seed: turn.seed };
   const report = await evaluateReleases({
