@@ -124,12 +124,12 @@ type Slice = Comparison & { readonly type: string };
 
 const sliceColumns = (most: number): readonly Column<Slice>[] => [
   { name: 'Kind of task', grow: 1.8, cell: ({ type }) => <span dir="auto">{type}</span> },
-  { name: 'Cases', isNumber: true, grow: 1, isWide: true, cell: ({ n }) => count(n) },
+  { name: 'Cases', isNumber: true, grow: 1.2, isWide: true, cell: ({ n }) => count(n) },
   { name: 'Before', isNumber: true, grow: 1.5, cell: ({ baseline }) => percent(baseline) },
-  { name: 'After', isNumber: true, grow: 1.5, cell: ({ candidate }) => percent(candidate) },
+  { name: 'After', isNumber: true, grow: 1.4, cell: ({ candidate }) => percent(candidate) },
   { name: 'Points', isNumber: true, grow: 1.3, isWide: true, cell: ({ difference }) => points(difference) },
   {
-    ...{ name: '95%', grow: 1.3 },
+    ...{ name: '95%', grow: 1 },
     cell: (one) => <Interval value={one.difference} interval={one.interval} most={most} label={said(one)} />,
   },
   {
