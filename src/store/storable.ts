@@ -14,7 +14,7 @@ export function storable(value: unknown): string | undefined {
  * pairs so that an escaped backslash before a `u0000` stays what it is.
  */
 export const storableJson = (json: string): string =>
-  json.includes('\\u') && /\\u0000|\\ud/.test(json) // looking for the short word first takes a tenth of the time
+  json.includes('\\u') && /\\u0000|\\ud/.test(json) // most texts have none, and a plain search is cheaper
     ? json.replace(/\\(?:u0000|ud[89a-f][0-9a-f]{2}|.)/g, (written) =>
         /^\\u(?:0000|d)/.test(written) ? '\\ufffd' : written,
       )
