@@ -79,10 +79,15 @@ export const commands: Readonly<Record<string, Listed>> = {
     'What waits for a person: list, next, show, label, pick.',
     async () => (await import('./review/command.ts')).reviewCommand(),
   ],
-  releases: ['What can answer traffic.', async () => (await import('./deploy/releases-command.ts')).releasesCommand()],
+  releases: [
+    'What can answer traffic.',
+    async () =>
+      (await import('./deploy/releases-command.ts')).releasesCommand((await import('./with-serving.ts')).reach),
+  ],
   rollouts: [
     'Releases on their way to the users.',
-    async () => (await import('./deploy/rollouts-command.ts')).rolloutsCommand(),
+    async () =>
+      (await import('./deploy/rollouts-command.ts')).rolloutsCommand((await import('./with-serving.ts')).reach),
   ],
   erase: [
     'Remove everything of a user, and keep it from coming back.',

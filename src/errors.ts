@@ -32,6 +32,8 @@ export class ArtifactError extends BoundaryError {
 export class NotFoundError extends BoundaryError {}
 /** What was asked for cannot be done as things stand; says what stands in the way. */
 export class ConflictError extends BoundaryError {}
+/** A release does not fit where it is to serve, or that could not be told, which another try may change (`retryable`). */
+export class UnfitError extends ConflictError {}
 /** What a client sent is not acceptable; `status` is the HTTP status it gets. */
 export class RequestError extends BoundaryError {
   readonly status: number;

@@ -6,18 +6,18 @@
 import { setMaxListeners } from 'node:events';
 import { Command } from 'commander';
 import { openArtifacts } from './artifacts/open.ts';
-import { byOption, wholeNumber, withConfigOption } from './command.ts';
+import { byOption, userName, wholeNumber, withConfigOption } from './command.ts';
 import { agentOf, loadConfig } from './config.ts';
 import { openEngine } from './engine/open.ts';
-import { ConfigError, NotFoundError } from './errors.ts';
+import { ConfigError, ConflictError, NotFoundError } from './errors.ts';
 import { findAsked } from './evaluate/ask.ts';
-import { checkCompatibility } from './evaluate/check-compatibility.ts';
+import { checkCompatibility, neededOf, serverOf } from './evaluate/check-compatibility.ts';
 import { reportLines, verdictColour } from './evaluate/command.ts';
-import { type Compatibility, compatibilitySettings } from './evaluate/compatibility.ts';
+import { type Compatibility, needsInWords } from './evaluate/compatibility.ts';
 import { withDoor } from './evaluate/door.ts';
 import type { Report } from './evaluate/report.ts';
 import { evaluateReleases } from './evaluate/run.ts';
-import { readRelease } from './store/releases.ts';
+import { readRelease, servingRelease } from './store/releases.ts';
 import { openTerminal, table } from './terminal.ts';
 import { progressBar } from './train/view.ts';
 import { withServing } from './with-serving.ts';
@@ -59,7 +59,7 @@ export const evaluateCommand = (): Command =>
     .action(run)
     .addCommand(compat);
 
-type CompatOptions = Pick<Options, 'config' | 'agent' | 'requirePass' | 'json'>;
+type CompatOptions = Pick<Options, 'config' | 'agent' | 'by' | 'requirePass' | 'json'>;
 
 const compat = withConfigOption(new Command('compat'))
   .description(
@@ -71,21 +71,38 @@ const compat = withConfigOption(new Command('compat'))
   .option('--json', 'as one JSON object')
   .addHelpText(
     'after',
-    '\nWhat is checked is `evaluate.compatibility` of the agent.\n\nExample:\n  pawl evaluate compat v2',
+    '\nWhat is checked is `evaluate.compatibility` of the agent; what that leaves open, by what its traffic of the last week used.\nWhatever begins to serve is checked so, unless it passed within a day.\n\nExample:\n  pawl evaluate compat v2',
   )
   .action(async (release: string, _: unknown, command: Command) => {
     // `pawl evaluate` has options of the same names, and is told them first.
     const options = command.optsWithGlobals<CompatOptions>();
     const config = await loadConfig(options);
-    const { name: agent, evaluate } = agentOf(config, options.agent);
-    const settings = evaluate.compatibility ?? compatibilitySettings.parse({});
+    const of = agentOf(config, options.agent);
+    const agent = of.name;
     const { signal } = new AbortController();
     const found = await withServing(config, signal, async ({ store, url }) => {
-      if ((await readRelease(store, { agent, name: release })) === null)
+      const asked = await readRelease(store, { agent, name: release });
+      if (asked === null)
         throw new NotFoundError(
           `Agent ${agent} has no release ${release}; \`pawl releases list\` shows those that exist.`,
         );
-      return withDoor(store, { agent, url }, (door) => checkCompatibility(store, { agent, release, settings, door }));
+      const { upstreams } = config;
+      const needs = await neededOf(store, upstreams, of, asked, Date.now());
+      if (needs === null)
+        throw new ConflictError(
+          `The traffic of agent ${agent} has no chat completions, which alone are checked; set evaluate.compatibility to say what to check.`,
+        );
+      console.error(`Checking ${needsInWords(needs)} …`);
+      const serving = (await servingRelease(store, agent))?.name;
+      const about = {
+        agent,
+        release,
+        needs,
+        server: serverOf(upstreams, asked),
+        serving,
+        by: options.by ?? userName(),
+      };
+      return withDoor(store, { agent, url }, (door) => checkCompatibility(store, { ...about, door }));
     });
     const terminal = openTerminal();
     if (options.json) terminal.write(JSON.stringify(found, null, 2));
@@ -128,6 +145,7 @@ async function run(given: Options): Promise<void> {
     report = await withServing(config, stop.signal, async ({ store, url }) =>
       evaluateReleases({
         ...(await findAsked(store, openArtifacts(config), agent, options)),
+        upstreams: config.upstreams,
         play: {
           withDoor: (use) => withDoor(store, { agent: agent.name, url, signal: stop.signal }, use),
           withEngine: async (use) => {

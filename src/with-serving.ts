@@ -3,6 +3,7 @@
  * none, one for as long as the command takes.
  */
 import type { Config } from './config.ts';
+import type { Reach } from './deploy/fit-command.ts';
 import type { Engine } from './engine/engine.ts';
 import { BoundaryError } from './errors.ts';
 import { openLog } from './log.ts';
@@ -54,3 +55,10 @@ export async function withServing<T>(
     await serving.close();
   }
 }
+
+/** For commands that let a release begin to serve (deploy/fit-command.ts). */
+export const reach: Reach = {
+  running: async ({ home, databaseUrl }, store) =>
+    servingAddress(home) ?? (databaseUrl === undefined ? null : await findServing(store)),
+  started: (config, use) => withServing(config, new AbortController().signal, use),
+};

@@ -124,8 +124,9 @@ async function examine(name: string): Promise<{ report: Report; candidate: Relea
     store: serving.store,
     artifacts: openArtifacts(config),
     suite: makeSuite('golden', readGolden()),
-    baseline: { name: baseline, checkpoint: base, internal: false },
-    candidate: { name, checkpoint: folderOf(name), internal: false },
+    upstreams: {},
+    baseline: { name: baseline, upstream: 'engine', checkpoint: base, internal: false },
+    candidate: { name, upstream: 'engine', checkpoint: folderOf(name), internal: false },
     play: {
       withEngine: (use) => use(engine),
       withDoor: () => Promise.reject(new Error('Nothing here goes through the gateway.')),

@@ -333,6 +333,7 @@ export async function seed(store: Store, config: Config, trajectories: number, n
     store,
     agent,
     { candidate: 'v2', report: 'report-0000000000000001', id: 'v2-r1', actor: 'seed' },
+    async () => {},
     now - day,
   );
   for (let n = 0; n < 60; n++)

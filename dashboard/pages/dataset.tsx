@@ -260,8 +260,20 @@ function Different({ diff: { datasets, rows, pairs, taskTypes, settings } }: { r
           rows={Object.entries(taskTypes).map(([type, n]) => ({ type, ...n }))}
           columns={[
             { name: 'Kind of task', grow: 2, cell: ({ type }) => <span dir="auto">{type}</span> },
-            { name: `Only ${first}`, isNumber: true, cell: ({ onlyFirst }) => count(onlyFirst) },
-            { name: `Only ${second}`, isNumber: true, cell: ({ onlySecond }) => count(onlySecond) },
+            {
+              name: `Only ${first}`,
+              isNumber: true,
+              isLong: true,
+              grow: 1.4,
+              cell: ({ onlyFirst }) => count(onlyFirst),
+            },
+            {
+              name: `Only ${second}`,
+              isNumber: true,
+              isLong: true,
+              grow: 1.4,
+              cell: ({ onlySecond }) => count(onlySecond),
+            },
             { name: 'Both', isNumber: true, cell: ({ both }) => count(both) },
           ]}
           idOf={({ type }) => type}
@@ -271,9 +283,19 @@ function Different({ diff: { datasets, rows, pairs, taskTypes, settings } }: { r
           label="Settings that differ"
           rows={Object.entries(settings).map(([name, values]) => ({ name, values }))}
           columns={[
-            { name: 'Setting', grow: 1.4, cell: ({ name }) => name },
-            { name: first, grow: 2, cell: ({ values }) => String(values[0] ?? '–') },
-            { name: second, grow: 2, cell: ({ values }) => String(values[1] ?? '–') },
+            { name: 'Setting', grow: 1.4, cell: ({ name }) => <span className="wraps">{name}</span> },
+            {
+              name: first,
+              isLong: true,
+              grow: 2,
+              cell: ({ values }) => <span className="wraps">{String(values[0] ?? '–')}</span>,
+            },
+            {
+              name: second,
+              isLong: true,
+              grow: 2,
+              cell: ({ values }) => <span className="wraps">{String(values[1] ?? '–')}</span>,
+            },
           ]}
           idOf={({ name }) => name}
           empty={<Empty title="Nothing was set differently." />}

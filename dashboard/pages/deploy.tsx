@@ -36,11 +36,11 @@ export const toneOf = (phase: Rollout['phase']): Tone =>
         : 'plain';
 
 const rolloutColumns: readonly Column<Rollout>[] = [
-  { name: 'Rollout', grow: 2.4, cell: ({ id }) => id },
+  { name: 'Rollout', grow: 2.4, cell: ({ id }) => <span className="wraps">{id}</span> },
   { name: 'Phase', grow: 1.5, cell: ({ phase }) => <Tag tone={toneOf(phase)}>{phase}</Tag> },
   { name: 'Users', isNumber: true, cell: ({ share }) => percent(share, 0) },
-  { name: 'Candidate', isWide: true, grow: 1.8, cell: ({ candidate }) => candidate },
-  { name: 'Baseline', isWide: true, grow: 1.8, cell: ({ baseline }) => baseline },
+  { name: 'Candidate', isWide: true, grow: 1.8, cell: ({ candidate }) => <span className="wraps">{candidate}</span> },
+  { name: 'Baseline', isWide: true, grow: 1.8, cell: ({ baseline }) => <span className="wraps">{baseline}</span> },
   { name: 'Began', grow: 1.4, cell: ({ createdAt }) => <Time at={createdAt} /> },
   { name: 'Ended', isWide: true, grow: 1.4, cell: ({ endedAt }) => (endedAt === null ? '–' : <Time at={endedAt} />) },
   {
@@ -51,12 +51,12 @@ const rolloutColumns: readonly Column<Rollout>[] = [
   },
 ];
 const releaseColumns: readonly Column<Release>[] = [
-  { name: 'Release', grow: 2, cell: ({ name }) => name },
+  { name: 'Release', grow: 2, cell: ({ name }) => <span className="wraps">{name}</span> },
   { name: 'State', grow: 1.2, cell: ({ serving }) => (serving ? <Tag tone="good">serves</Tag> : '–') },
-  { name: 'Model', grow: 2, cell: ({ model }) => model },
+  { name: 'Model', grow: 2, cell: ({ model }) => <span className="wraps">{model}</span> },
   { name: 'Upstream', isWide: true, grow: 1.2, cell: ({ upstream }) => upstream },
-  { name: 'Run', isWide: true, grow: 2, cell: ({ run }) => run ?? '–' },
-  { name: 'Report', isWide: true, grow: 1.6, cell: ({ report }) => report ?? '–' },
+  { name: 'Run', isWide: true, grow: 2, cell: ({ run }) => <span className="wraps">{run ?? '–'}</span> },
+  { name: 'Report', isWide: true, grow: 1.6, cell: ({ report }) => <span className="wraps">{report ?? '–'}</span> },
   { name: 'Made', grow: 1.4, cell: ({ createdAt }) => <Time at={createdAt} /> },
 ];
 

@@ -9,9 +9,12 @@ import { Choice, Entry } from '../parts/field.tsx';
 import { Tag } from '../parts/figure.tsx';
 import { Foreign } from '../parts/foreign.tsx';
 import { Facts, Page, Panel } from '../parts/layout.tsx';
-import { Asked } from '../parts/states.tsx';
+import { Asked, Empty } from '../parts/states.tsx';
+import { type Column, Plain } from '../parts/table.tsx';
 import { Time } from '../parts/time.tsx';
+import { useUnfit } from '../parts/unfit.tsx';
 import { goTo, Link, pathTo, withAgent } from '../router.tsx';
+import { toneOf } from '../verdict.ts';
 import { pawl } from '../words.ts';
 
 export function OneRelease({ name }: { readonly name: string }) {
@@ -28,7 +31,7 @@ export function OneRelease({ name }: { readonly name: string }) {
       actions={<Acts agent={agent} name={name} isServing={found.value?.release.serving ?? true} again={found.again} />}
     >
       <Asked of={found} rows={12}>
-        {({ release, adapter, card }) => (
+        {({ release, parentName, compatibility, adapter, card }) => (
           <>
             <Panel title="What it is" note={release.serving ? <Tag tone="good">serves</Tag> : undefined}>
               <Facts
@@ -36,7 +39,16 @@ export function OneRelease({ name }: { readonly name: string }) {
                   ['Model', release.model],
                   ['Upstream', release.upstream],
                   ['Made', <Time key="made" at={release.createdAt} />],
-                  ['Parent', <code key="parent">{release.parent?.slice(0, 16) ?? '–'}</code>],
+                  [
+                    'Parent',
+                    parentName === null ? (
+                      '–'
+                    ) : (
+                      <Link key="parent" to={pathTo('deploy', 'releases', parentName)}>
+                        {parentName}
+                      </Link>
+                    ),
+                  ],
                   ['Run', release.run ?? '–'],
                   ['Report', release.report ?? '–'],
                   ['Dataset', release.dataset ?? '–'],
@@ -45,6 +57,29 @@ export function OneRelease({ name }: { readonly name: string }) {
                 ]}
               />
               {adapter && <p>{adapter.sentence}</p>}
+            </Panel>
+            <Panel
+              title="Does it fit its server"
+              note={compatibility && <Tag tone={toneOf(compatibility.verdict)}>{compatibility.verdict}</Tag>}
+            >
+              {compatibility === null ? (
+                <Empty title="Nobody has checked yet.">It is checked before any user gets it.</Empty>
+              ) : (
+                <>
+                  <Plain
+                    label="Checks of what its server can do"
+                    rows={compatibility.checks}
+                    columns={checkColumns}
+                    idOf={(check) => check.name}
+                    empty={<Empty title="Nothing was asked." />}
+                  />
+                  <p>
+                    Checked <Time at={new Date(compatibility.at).toISOString()} isAgo />
+                    {compatibility.server === undefined ? '.' : ` at ${compatibility.server}.`}
+                  </p>
+                </>
+              )}
+              <Command line={pawl('evaluate', 'compat', name, ['--agent', agent])} />
             </Panel>
             <Panel title="Model card">
               <Foreign className="mono" text={card} />
@@ -64,7 +99,15 @@ type ActsProps = {
   readonly again: () => void;
 };
 
+type Check = { readonly name: string; readonly verdict: Parameters<typeof toneOf>[0]; readonly reason: string };
+const checkColumns: readonly Column<Check>[] = [
+  { name: 'Check', cell: ({ name }) => name },
+  { name: 'Verdict', cell: ({ verdict }) => <Tag tone={toneOf(verdict)}>{verdict}</Tag> },
+  { name: 'Found', grow: 6, cell: ({ reason }) => <span className="wraps">{reason}</span> },
+];
+
 function Acts({ agent, name, isServing, again }: ActsProps) {
+  const unfit = useUnfit();
   const serves = isServing ? 'It serves already.' : null;
   return (
     <>
@@ -74,14 +117,17 @@ function Acts({ agent, name, isServing, again }: ActsProps) {
         needs="operator"
         disabled={serves}
         title={`Bring ${name} to users step by step?`}
-        command={() => pawl('rollouts', 'start', ['--agent', agent], ['--candidate', name])}
+        command={() => pawl('rollouts', 'start', ['--agent', agent], ['--candidate', name], unfit.argument)}
         does={async () => {
-          const { id } = await ask('post', '/api/rollouts', { json: { agent, candidate: name } });
+          const { id } = await ask('post', '/api/rollouts', { json: { agent, candidate: name, ...unfit.json } });
           goTo(withAgent(pathTo('deploy', 'rollouts', id)));
         }}
       >
-        An evaluation that passed begins it; one that could not decide makes it wait for approval; one that failed
-        refuses it.
+        <p>
+          An evaluation that passed begins it; one that could not decide makes it wait for approval; one that failed
+          refuses it.
+        </p>
+        {unfit.entry}
       </Act>
       <Act
         name="Force"
@@ -91,14 +137,25 @@ function Acts({ agent, name, isServing, again }: ActsProps) {
         reason="needed"
         title={`Roll ${name} out whatever its evaluation says?`}
         command={(reason) =>
-          pawl('rollouts', 'start', ['--agent', agent], ['--candidate', name], '--force', ['--reason', reason])
+          pawl(
+            'rollouts',
+            'start',
+            ['--agent', agent],
+            ['--candidate', name],
+            '--force',
+            ['--reason', reason],
+            unfit.argument,
+          )
         }
         does={async (reason) => {
-          const { id } = await ask('post', '/api/rollouts', { json: { agent, candidate: name, forced: reason } });
+          const { id } = await ask('post', '/api/rollouts', {
+            json: { agent, candidate: name, forced: reason, ...unfit.json },
+          });
           goTo(withAgent(pathTo('deploy', 'rollouts', id)));
         }}
       >
-        The checks of the rollout still watch it, and take it back where users are worse off.
+        <p>The checks of the rollout still watch it, and take it back where users are worse off.</p>
+        {unfit.entry}
       </Act>
       <Act
         name="Serve at once"
@@ -107,11 +164,14 @@ function Acts({ agent, name, isServing, again }: ActsProps) {
         disabled={serves}
         reason="needed"
         title={`Let ${name} answer everybody now?`}
-        command={(reason) => pawl('releases', 'serve', name, ['--agent', agent], ['--reason', reason])}
-        does={(reason) => ask('post', '/api/releases/:name/serve', { param: { name }, json: { agent, reason } })}
+        command={(reason) => pawl('releases', 'serve', name, ['--agent', agent], ['--reason', reason], unfit.argument)}
+        does={(reason) =>
+          ask('post', '/api/releases/:name/serve', { param: { name }, json: { agent, reason, ...unfit.json } })
+        }
         done={again}
       >
-        No step is held and nothing is measured first. It is also the way back after a promotion.
+        <p>No step is held and nothing is measured first. It is also the way back after a promotion.</p>
+        {unfit.entry}
       </Act>
       <Pin agent={agent} name={name} />
     </>
@@ -121,16 +181,17 @@ function Acts({ agent, name, isServing, again }: ActsProps) {
 function Pin({ agent, name }: { readonly agent: string; readonly name: string }) {
   const [kind, setKind] = useState('user');
   const [value, setValue] = useState('');
+  const unfit = useUnfit();
   return (
     <Act
       name="Pin"
       needs="operator"
       title={`Give ${name} to somebody whatever is rolled out?`}
       isIncomplete={value.trim() === ''}
-      command={() => pawl('releases', 'pin', name, ['--agent', agent], [`--${kind}`, value.trim()])}
+      command={() => pawl('releases', 'pin', name, ['--agent', agent], [`--${kind}`, value.trim()], unfit.argument)}
       does={async () => {
         const who = kind === 'key' ? { key: value.trim() } : { user: value.trim() };
-        await ask('post', '/api/releases/:name/pin', { param: { name }, json: { agent, ...who } });
+        await ask('post', '/api/releases/:name/pin', { param: { name }, json: { agent, ...who, ...unfit.json } });
         goTo(withAgent('/deploy'));
       }}
     >
@@ -145,6 +206,7 @@ function Pin({ agent, name }: { readonly agent: string; readonly name: string })
         ]}
       />
       <Entry label="Id" value={value} set={setValue} />
+      {unfit.entry}
     </Act>
   );
 }

@@ -10,6 +10,7 @@ import { Figure, Figures, Tag } from '../parts/figure.tsx';
 import { Page, Panel } from '../parts/layout.tsx';
 import { Asked, Empty, Failed } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
+import { useUnfit } from '../parts/unfit.tsx';
 import { goTo, Link, pathTo, withAgent } from '../router.tsx';
 import { useMay, useSession } from '../session.tsx';
 import { fixed, pawl } from '../words.ts';
@@ -64,7 +65,7 @@ export default function Review({ rest: [asked] }: PageProps) {
       <Asked of={queue} rows={12}>
         {(value) => (
           <>
-            <Waiting queue={value} />
+            <Waiting queue={value} again={queue.again} />
             <Labelling queue={value} asked={asked} reviewer={reviewer} again={queue.again} />
           </>
         )}
@@ -73,7 +74,10 @@ export default function Review({ rest: [asked] }: PageProps) {
   );
 }
 
-function Waiting({ queue: { waiting, agreement, conversations } }: { readonly queue: Queue }) {
+type WaitingProps = { readonly queue: Queue; readonly again: () => void };
+
+function Waiting({ queue: { waiting, agreement, conversations }, again }: WaitingProps) {
+  const unfit = useUnfit();
   return (
     <Panel title="Waiting">
       <Figures>
@@ -96,6 +100,27 @@ function Waiting({ queue: { waiting, agreement, conversations } }: { readonly qu
           {reasons.map((reason) => (
             <p key={reason}>{reason}</p>
           ))}
+          <Act
+            name="Approve"
+            needs="operator"
+            title={`Let ${id} go on?`}
+            reason="asked"
+            command={(reason) => pawl('rollouts', 'approve', id, ['--reason', reason], unfit.argument)}
+            does={(reason) =>
+              ask('post', '/api/rollouts/:id/:move', {
+                param: { id, move: 'approve' },
+                json: { ...(reason === '' ? {} : { reason }), ...unfit.json },
+              })
+            }
+            done={again}
+          >
+            <p>
+              {kind === 'report'
+                ? 'A rollout of the candidate begins: users get it step by step.'
+                : 'The rollout goes on from where it is.'}
+            </p>
+            {unfit.entry}
+          </Act>
           <Command line={command} />
         </div>
       ))}

@@ -9,6 +9,7 @@ import { Page, Panel } from '../parts/layout.tsx';
 import { Asked, Empty } from '../parts/states.tsx';
 import { type Column, Plain } from '../parts/table.tsx';
 import { Time } from '../parts/time.tsx';
+import { useUnfit } from '../parts/unfit.tsx';
 import { Link, pathTo } from '../router.tsx';
 import { count, duration, pawl, percent } from '../words.ts';
 import { type Rollout, toneOf } from './deploy.tsx';
@@ -192,13 +193,22 @@ function Shadow({ id }: { readonly id: string }) {
 function Moves({ rollout, again }: { readonly rollout: Rollout; readonly again: () => void }) {
   const { id, phase } = rollout;
   const agent = useAgent();
-  const move = (name: 'approve' | 'hold' | 'promote' | 'abort') => ({
-    needs: 'operator' as const,
-    command: (reason: string) => pawl('rollouts', name, id, ['--reason', reason]),
-    does: (reason: string) =>
-      ask('post', '/api/rollouts/:id/:move', { param: { id, move: name }, json: reason === '' ? {} : { reason } }),
-    done: again,
-  });
+  const unfit = useUnfit();
+  const move = (name: 'approve' | 'hold' | 'promote' | 'abort') => {
+    const begins = phase === 'waiting' && (name === 'approve' || name === 'promote');
+    const more = begins ? unfit.json : {};
+    return {
+      needs: 'operator' as const,
+      command: (reason: string) =>
+        pawl('rollouts', name, id, ['--reason', reason], begins ? unfit.argument : undefined),
+      does: (reason: string) =>
+        ask('post', '/api/rollouts/:id/:move', {
+          param: { id, move: name },
+          json: { ...(reason === '' ? {} : { reason }), ...more },
+        }),
+      done: again,
+    };
+  };
   const mayApprove = phase === 'waiting' || phase === 'paused';
   return (
     <>
@@ -210,9 +220,12 @@ function Moves({ rollout, again }: { readonly rollout: Rollout; readonly again: 
         title={`Let ${id} go on?`}
         disabled={mayApprove ? null : 'It waits for nobody.'}
       >
-        {phase === 'waiting'
-          ? `It begins: ${agent}’s users get the candidate step by step.`
-          : 'It goes on from where it is.'}
+        <p>
+          {phase === 'waiting'
+            ? `It begins: ${agent}’s users get the candidate step by step.`
+            : 'It goes on from where it is.'}
+        </p>
+        {phase === 'waiting' && unfit.entry}
       </Act>
       <Act
         {...move('hold')}
@@ -224,7 +237,8 @@ function Moves({ rollout, again }: { readonly rollout: Rollout; readonly again: 
         The share stays until somebody approves; a check that fails still takes it back.
       </Act>
       <Act {...move('promote')} name="Promote" reason="needed" title={`Give ${rollout.candidate} to everybody now?`}>
-        It ends at once with the candidate for everybody, whatever is measured.
+        <p>It ends at once with the candidate for everybody, whatever is measured.</p>
+        {phase === 'waiting' && unfit.entry}
       </Act>
       <Act {...move('abort')} name="Abort" isDanger reason="asked" title={`Take ${rollout.candidate} back?`}>
         It ends at once with {rollout.baseline} for everybody.

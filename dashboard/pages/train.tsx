@@ -29,12 +29,24 @@ export default function Train({ rest }: PageProps) {
 }
 
 const columns: readonly Column<Listed>[] = [
-  { name: 'Run', grow: 2, cell: ({ id }) => <span dir="auto">{id}</span> },
+  {
+    name: 'Run',
+    grow: 2,
+    cell: ({ id }) => (
+      <span className="wraps" dir="auto">
+        {id}
+      </span>
+    ),
+  },
   { name: 'Status', grow: 1.2, cell: ({ status }) => <Tag tone={statusTone(status)}>{status}</Tag> },
   { name: 'Recipe', isWide: true, cell: ({ recipe }) => recipe },
   {
     ...{ name: 'Learns from', grow: 1.8, isWide: true },
-    cell: ({ settings }) => <span dir="auto">{typeof settings.dataset === 'string' ? settings.dataset : '–'}</span>,
+    cell: ({ settings }) => (
+      <span className="wraps" dir="auto">
+        {typeof settings.dataset === 'string' ? settings.dataset : '–'}
+      </span>
+    ),
   },
   {
     ...{ name: 'Progress', grow: 1.2, isWide: true },

@@ -10,6 +10,8 @@ import { Failed } from './states.tsx';
 export type Column<T> = {
   readonly name: string;
   readonly cell: (row: T) => ReactNode;
+  /** Its heading is somebody's name, which goes on in a second line. */
+  readonly isLong?: boolean;
   /** Numbers stand to the right. */
   readonly isNumber?: boolean;
   /** Of the width of all, beside the others; 1 without it. */
@@ -57,8 +59,8 @@ function Head<T>({ columns }: { readonly columns: readonly Column<T>[] }) {
       </colgroup>
       <thead>
         <tr>
-          {columns.map(({ name, isNumber }) => (
-            <th key={name} scope="col" className={isNumber ? 'number' : ''}>
+          {columns.map(({ name, isNumber = false, isLong = false }) => (
+            <th key={name} scope="col" className={`${isNumber ? 'number' : ''}${isLong ? ' long' : ''}`}>
               {name}
             </th>
           ))}

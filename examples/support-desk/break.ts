@@ -68,6 +68,8 @@ type Rollout = { readonly phase: string; readonly share: number; readonly reason
 
 const ended = ['promoted', 'rolled-back'];
 const mostWaves = 40;
+/** Of 200, a twentieth is often fewer than the eight users that a check needs, however often they come. */
+const customers = 2_000;
 
 /** Says what happens as it happens; true: it was stopped both times. */
 export async function breakIn(
@@ -130,6 +132,6 @@ async function watched(desk: Desk, id: string, signal: AbortSignal): Promise<Rol
     const { rollout } = await desk.api<{ rollout: Rollout }>('GET', `/api/rollouts/${id}`, undefined, signal);
     share = Math.max(share, ended.includes(rollout.phase) ? 0 : rollout.share);
     if (ended.includes(rollout.phase) || wave === mostWaves) return { ...rollout, share };
-    await sendCustomers(desk, { prefix: `${id}-${wave}`, seed: 500_000 + wave, count: 100, signal });
+    await sendCustomers(desk, { prefix: `${id}-${wave}`, seed: 500_000 + wave, count: 100, customers, signal });
   }
 }

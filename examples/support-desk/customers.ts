@@ -12,6 +12,8 @@ export type Visits = {
   readonly prefix: string;
   readonly seed: number;
   readonly count: number;
+  /** How many different customers they are drawn from; 200 unless told. */
+  readonly customers?: number;
   readonly signal?: AbortSignal;
   readonly onVisit?: (done: number) => void;
 };
@@ -26,9 +28,9 @@ export type Desk = {
 
 /** Customers ask what nobody practised on: validation tasks, not training's and not golden ones. */
 export async function sendCustomers({ api, key, agent }: Desk, visits: Visits): Promise<{ resolved: number }> {
-  const { prefix, seed, count, signal, onVisit } = visits;
+  const { prefix, seed, count, customers, signal, onVisit } = visits;
   const tasks = makeTasks(supportDesk, 'validation', count, seed);
-  const byTask = new Map<string, Visit>(tasks.map((task) => [task.id, visit(task, { seed })]));
+  const byTask = new Map<string, Visit>(tasks.map((task) => [task.id, visit(task, { seed, customers })]));
   const visitors = new Map([...byTask.values()].map(({ visitor }) => [visitor.user, visitor.consent]));
   for (const [user, consent] of visitors)
     if (consent !== 'unknown')

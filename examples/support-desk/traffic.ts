@@ -14,7 +14,7 @@ export type Visit = { readonly task: Task<DeskData>; readonly visitor: Visitor }
 export type TrafficOptions = {
   readonly seed: number;
   /** How many different customers there are. */
-  readonly customers?: number; // 200
+  readonly customers?: number | undefined; // 200
 };
 
 export function visit(task: Task<DeskData>, { seed, customers = 200 }: TrafficOptions): Visit {

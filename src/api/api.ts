@@ -71,6 +71,8 @@ export type ApiParts = {
   /** Names by which this server may be addressed besides localhost and IP addresses; `*` is any. */
   readonly hosts?: readonly string[];
   readonly evaluations?: EvaluateParts['evaluations'];
+  /** Address of a gateway, without /v1: what begins to serve is asked through it first. Without it, nothing that would have to be asked begins. */
+  readonly gatewayUrl?: () => Promise<string>;
   readonly trainings?: TrainParts['trainings'];
   /** How far the stage is that an agent’s loop is at, in whichever process. */
   readonly progress?: (agent: string) => Promise<Progress | null>;

@@ -37,7 +37,11 @@ beforeAll(async () => {
     agents: [
       {
         name: 'desk',
-        deploy: { steps: [0.5, 1], minTurns: 10, minUnits: 5, promotion: { rule: 'checks' }, shadow: { share: 0 } },
+        // No gateway runs here to ask anything through; test/fit.test.ts has one.
+        deploy: {
+          ...{ steps: [0.5, 1], minTurns: 10, minUnits: 5, promotion: { rule: 'checks' }, shadow: { share: 0 } },
+          compatibility: 'off',
+        },
       },
       { name: 'shop' },
     ],

@@ -4,15 +4,19 @@ import { typedUser } from '../collect/person.ts';
 import { agentOf } from '../config.ts';
 import { adapterState } from '../deploy/adapter-state.ts';
 import { alertsBody, askedBy, obey } from '../deploy/alerts.ts';
-import { beginRollout } from '../deploy/begin.ts';
+import { beginRollout, sayOf } from '../deploy/begin.ts';
+import { type Fit, type FitAgent, type FitAsked, mustFit } from '../deploy/fit.ts';
 import { pullKillSwitch, releaseKillSwitch } from '../deploy/kill.ts';
 import { type Pinned, pin, unpin } from '../deploy/pin.ts';
 import { readCard, readCardYaml } from '../deploy/read-card.ts';
-import { look, moveRollout, serveRelease } from '../deploy/reconcile.ts';
+import { look, serveRelease } from '../deploy/reconcile.ts';
 import { findRelease, registerRelease } from '../deploy/register.ts';
 import type { Release } from '../deploy/release.ts';
 import { type Rollout, usualReason, weightOf } from '../deploy/rollout.ts';
-import { ConfigError, NotFoundError, RequestError } from '../errors.ts';
+import { ConfigError, ConflictError, NotFoundError, RequestError } from '../errors.ts';
+import { compatibilitySchema } from '../evaluate/compatibility.ts';
+import { withDoor } from '../evaluate/door.ts';
+import { readCompatibility } from '../store/compatibility.ts';
 import { listPins } from '../store/pins.ts';
 import { listReleases, readKilled, readRelease, servingRelease } from '../store/releases.ts';
 import { listRollouts, readRollout } from '../store/rollouts.ts';
@@ -102,7 +106,7 @@ const unpinRoute = createRoute({
   path: '/api/releases/{name}/unpin',
   summary: 'Let a pinned client key or user go',
   security,
-  request: { params: shape.releaseParam, body: body(shape.pinBody) },
+  request: { params: shape.releaseParam, body: body(shape.unpinBody) },
   responses: { 200: json(shape.pinShape, 'It is pinned no more.'), 404: missing, ...refusals },
 });
 const rolloutsRoute = createRoute({
@@ -133,7 +137,7 @@ const moveRoute = createRoute({
   method: 'post',
   path: '/api/rollouts/{id}/{move}',
   summary:
-    'What a person can do with a rollout: approve lets it go on, hold keeps it where it is, promote and abort end it at once',
+    'What a person can do with a rollout: approve lets it go on, hold keeps it where it is, promote and abort end it at once. The id of a report that waits may be approved too: its rollout begins',
   security,
   request: { params: shape.moveParam, body: body(shape.moveBody, false) },
   responses: { 200: json(shape.rolloutShape, 'The rollout.'), 404: missing, 409: conflict, ...refusals },
@@ -155,7 +159,8 @@ export function deployRoutes({
   artifacts,
   config,
   secret,
-}: Pick<ApiParts, 'store' | 'artifacts' | 'config' | 'secret'>) {
+  gatewayUrl,
+}: Pick<ApiParts, 'store' | 'artifacts' | 'config' | 'secret' | 'gatewayUrl'>) {
   type Who = { readonly key?: string | undefined; readonly user?: string | undefined; readonly hashed: boolean };
   const pinnedFrom = ({ key, user, hashed }: Who): Pinned => {
     if ((key === undefined) === (user === undefined))
@@ -170,6 +175,25 @@ export function deployRoutes({
       throw error;
     }
   };
+  const fitFor =
+    (asked: FitAsked) =>
+    (agent: FitAgent): Fit =>
+    (release) =>
+      mustFit(
+        {
+          ...{ store, upstreams: config.upstreams },
+          async withDoor(use) {
+            if (gatewayUrl === undefined)
+              throw new ConflictError(
+                `Whether release ${release.name} fits its server is asked through a gateway, and this process knows none; \`unfit\` lets it through all the same.`,
+              );
+            return withDoor(store, { agent: agent.name, url: await gatewayUrl() }, use);
+          },
+        },
+        agent,
+        release,
+        asked,
+      );
   const withServing = async (release: Release) => ({
     ...release,
     serving: (await servingRelease(store, release.agent))?.id === release.id,
@@ -205,7 +229,11 @@ export function deployRoutes({
       const card = await readCard(store, release);
       const cardYaml = await readCardYaml(store, release);
       const adapter = await adapterState(config.upstreams, release);
-      return c.json({ release: wireRelease(await withServing(release)), adapter, card, cardYaml }, 200);
+      const compatibility = await readCompatibility(store, { agent: release.agent, release: name });
+      const parentName =
+        release.parent === null ? null : ((await readRelease(store, { id: release.parent }))?.name ?? null);
+      const about = { parentName, compatibility: compatibility && compatibilitySchema.parse(compatibility), adapter };
+      return c.json({ release: wireRelease(await withServing(release)), ...about, card, cardYaml }, 200);
     })
     .openapi(servingRoute, async (c) => {
       const { name: agent } = agentCalled(c.req.valid('query').agent);
@@ -229,8 +257,10 @@ export function deployRoutes({
       );
     })
     .openapi(serveRoute, async (c) => {
-      const { agent, by = nobodyNamed, reason, aliases } = c.req.valid('json');
-      const release = await findRelease(store, agentCalled(agent).name, c.req.valid('param').name);
+      const { agent, by = nobodyNamed, reason, aliases, unfit } = c.req.valid('json');
+      const of = agentCalled(agent);
+      const release = await findRelease(store, of.name, c.req.valid('param').name);
+      await fitFor({ actor: by, way: 'serve', unfit })(of)(release);
       const how = { ...(reason === undefined ? {} : { reason }), ...(aliases === undefined ? {} : { aliases }) };
       const changed = await serveRelease(store, release, by, Date.now(), how);
       return c.json({ release: wireRelease({ ...release, serving: true }), changed }, 200);
@@ -258,9 +288,11 @@ export function deployRoutes({
       return c.json({ done, ignored: alerts.alerts.length - done }, 200);
     })
     .openapi(pinRoute, async (c) => {
-      const { agent, by = nobodyNamed, ...asked } = c.req.valid('json');
-      const release = await findRelease(store, agentCalled(agent).name, c.req.valid('param').name);
+      const { agent, by = nobodyNamed, unfit, ...asked } = c.req.valid('json');
+      const of = agentCalled(agent);
+      const release = await findRelease(store, of.name, c.req.valid('param').name);
       const who = pinnedFrom(asked);
+      await fitFor({ actor: by, way: 'pin', unfit })(of)(release);
       await pin(store, release, who, by, Date.now());
       return c.json({ agent: release.agent, ...who, release: release.name }, 200);
     })
@@ -276,8 +308,10 @@ export function deployRoutes({
       return c.json({ rollouts: await Promise.all(rollouts.map(wireRollout)) }, 200);
     })
     .openapi(startRoute, async (c) => {
-      const { agent, by = nobodyNamed, ...asked } = c.req.valid('json');
-      const rollout = await beginRollout(store, agentCalled(agent), { ...asked, actor: by }, Date.now());
+      const { agent, by = nobodyNamed, unfit, ...asked } = c.req.valid('json');
+      const of = agentCalled(agent);
+      const fit = fitFor({ actor: by, way: 'rollout', unfit })(of);
+      const rollout = await beginRollout(store, of, { ...asked, actor: by }, fit, Date.now());
       return c.json(await wireRollout(rollout), 201);
     })
     .openapi(rolloutRoute, async (c) => {
@@ -298,7 +332,7 @@ export function deployRoutes({
     })
     .openapi(moveRoute, async (c) => {
       const { id, move } = c.req.valid('param');
-      const { by = nobodyNamed, reason } = c.req.valid('json');
+      const { by = nobodyNamed, reason, unfit } = c.req.valid('json');
       const why = reason ?? (move === 'promote' ? null : usualReason[move]);
       if (why === null)
         throw new RequestError(
@@ -306,7 +340,8 @@ export function deployRoutes({
           'invalid_request',
           'reason: say why; a promotion by hand waits for no measurement.',
         );
-      const rollout = await moveRollout(store, id, move, by, why, Date.now());
+      const fitOf = fitFor({ actor: by, way: move, unfit });
+      const rollout = await sayOf(store, config.agents, id, { move, actor: by, reason: why }, fitOf, Date.now());
       return c.json(await wireRollout(rollout), 200);
     });
 }

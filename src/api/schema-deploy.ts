@@ -6,12 +6,17 @@ import { decisions } from '../deploy/decide.ts';
 import { releaseAsked } from '../deploy/register.ts';
 import { releaseSchema } from '../deploy/release.ts';
 import { personMoves, phases, rolloutId } from '../deploy/rollout.ts';
+import { compatibilitySchema } from '../evaluate/compatibility.ts';
 import { agentName, limit, text, time } from './schema.ts';
 
 const by = text(200)
   .optional()
   .openapi({ example: 'ann', description: 'Who does it; stands in the audit log. Without it: admin.' });
 const reason = text(2000).optional().openapi({ description: 'Why; stands in the audit log.' });
+const unfit = text(2000).optional().openapi({
+  description:
+    'Why it is let through though it does not fit its server, or nobody could tell; stands in the audit log. Without it, a release that never served is checked first.',
+});
 const whose = agentName.optional().openapi({ description: 'Whose it is; without it the first agent of the settings.' });
 
 export const releaseShape = releaseSchema
@@ -24,6 +29,10 @@ export const releasesShape = z
 export const oneReleaseShape = z
   .object({
     release: releaseShape,
+    parentName: z.string().nullable().openapi({ description: 'Name of the release it was made from.' }),
+    compatibility: compatibilitySchema
+      .nullable()
+      .openapi({ description: 'Whether it fits the server it is for, as last checked; null: nobody has.' }),
     adapter: z
       .object({ state: z.enum(['loaded', 'not loaded', 'unknown']), sentence: z.string() })
       .nullable()
@@ -51,6 +60,7 @@ export const serveBody = z.strictObject({
   agent: whose,
   by,
   reason,
+  unfit,
   aliases: z.array(releaseSchema.shape.model).max(100).optional().openapi({
     description:
       'Model names, besides the agent’s own, under which clients get it. Without this they stay as they are.',
@@ -73,9 +83,9 @@ const who = {
   user: text(256).optional(),
   hashed: z.boolean().default(false).openapi({ description: 'Whether `user` is the hash that a list shows.' }),
 };
-export const pinBody = z.strictObject({ agent: whose, ...who, by }).openapi({
-  description: 'Give `key` (its id) or `user` (as the agent sends it), one of the two.',
-});
+const oneOf = { description: 'Give `key` (its id) or `user` (as the agent sends it), one of the two.' };
+export const pinBody = z.strictObject({ agent: whose, ...who, by, unfit }).openapi(oneOf);
+export const unpinBody = z.strictObject({ agent: whose, ...who, by }).openapi(oneOf);
 export const pinShape = z
   .object({ agent: z.string(), kind: z.enum(['key', 'user']), value: z.string(), release: z.string().nullable() })
   .openapi('Pin', { description: 'Who gets which release whatever is rolled out; null: as everybody.' });
@@ -157,6 +167,7 @@ export const startBody = z.strictObject({
   forced: text(2000).optional().openapi({
     description: 'Why it begins whatever the evaluation says; without it, the evaluation decides.',
   }),
+  unfit,
   by,
 });
-export const moveBody = z.strictObject({ by, reason });
+export const moveBody = z.strictObject({ by, reason, unfit });

@@ -2,23 +2,20 @@
  * A rollout as somebody asks for one, by command or API: the candidate by its name, the report that speaks for it, and the
  * agent's own settings.
  */
-import { NotFoundError } from '../errors.ts';
+import { ConflictError, NotFoundError } from '../errors.ts';
 import type { Store } from '../store/postgres.ts';
-import { servingRelease } from '../store/releases.ts';
+import { readRelease, servingRelease } from '../store/releases.ts';
 import { latestReport, readReport } from '../store/reports.ts';
-import { readRollout } from '../store/rollouts.ts';
+import { listRollouts, readRollout } from '../store/rollouts.ts';
 import type { AdmissionReport } from './admit.ts';
-import { startRollout } from './reconcile.ts';
+import type { Fit, FitAgent } from './fit.ts';
+import { moveRollout, startRollout } from './reconcile.ts';
 import { findRelease } from './register.ts';
 import type { Release } from './release.ts';
-import type { MeasuredOrigin, Rollout, RolloutSettings } from './rollout.ts';
+import { isOpen, type PersonMove, type Rollout, type RolloutSettings } from './rollout.ts';
 
 /** What of an agent's definition a rollout goes by. */
-export type RolledOut = {
-  readonly name: string;
-  readonly deploy: RolloutSettings;
-  readonly curate: { readonly on: MeasuredOrigin };
-};
+export type RolledOut = FitAgent & { readonly deploy: RolloutSettings };
 
 export type RolloutAsked = {
   /** Name of the release. */
@@ -31,7 +28,13 @@ export type RolloutAsked = {
   readonly actor: string;
 };
 
-export async function beginRollout(store: Store, agent: RolledOut, asked: RolloutAsked, now: number): Promise<Rollout> {
+export async function beginRollout(
+  store: Store,
+  agent: RolledOut,
+  asked: RolloutAsked,
+  fit: Fit,
+  now: number,
+): Promise<Rollout> {
   const { actor, forced } = asked;
   const candidate = await findRelease(store, agent.name, asked.candidate);
   const report = await reportOn(store, candidate, asked.report);
@@ -39,7 +42,7 @@ export async function beginRollout(store: Store, agent: RolledOut, asked: Rollou
   return startRollout(
     store,
     {
-      ...{ id, agent: agent.name, candidate, report, settings: agent.deploy, origin: agent.curate.on, actor },
+      ...{ id, agent: agent.name, candidate, report, settings: agent.deploy, origin: agent.curate.on, actor, fit },
       ...(forced === undefined ? {} : { forced }),
     },
     now,
@@ -56,6 +59,56 @@ async function reportOn(store: Store, { agent, name }: Release, given?: string):
   }
   const baseline = await servingRelease(store, agent);
   return baseline === null ? null : latestReport(store, { agent, baseline: baseline.name, candidate: name });
+}
+
+export type PersonSays = { readonly move: PersonMove; readonly actor: string; readonly reason: string };
+
+/**
+ * A person's move of a rollout that is there; or their word on a report of which none has begun, which is approved in one step: its
+ * rollout begins, and does not wait.
+ */
+export async function sayOf(
+  store: Store,
+  agents: readonly RolledOut[],
+  id: string,
+  { move, actor, reason }: PersonSays,
+  fitOf: (agent: RolledOut) => Fit,
+  now: number,
+): Promise<Rollout> {
+  const rollout =
+    (await readRollout(store, id)) ?? (move === 'approve' ? await begunOn(store, agents, id, actor, fitOf, now) : null);
+  if (rollout === null)
+    throw new NotFoundError(`There is no rollout ${id}; \`pawl rollouts list\` shows those that exist.`);
+  const agent = agents.find(({ name }) => name === rollout.agent);
+  // Until here nobody has had the candidate, and much may have changed since it was made.
+  if (rollout.phase === 'waiting' && (move === 'approve' || move === 'promote') && agent !== undefined)
+    await fitOf(agent)((await readRelease(store, { id: rollout.candidate }))!);
+  const isBegun = rollout.id !== id && rollout.phase !== 'waiting';
+  return isBegun ? rollout : moveRollout(store, rollout.id, move, actor, reason, now);
+}
+
+/** The rollout of a report: the one that waits for it, or a new one. null: it is no report. */
+async function begunOn(
+  store: Store,
+  agents: readonly RolledOut[],
+  id: string,
+  actor: string,
+  fitOf: (agent: RolledOut) => Fit,
+  now: number,
+): Promise<Rollout | null> {
+  const report = await readReport(store, id);
+  const agent = agents.find(({ name }) => name === report?.agent);
+  if (report === null || agent === undefined) return null;
+  const candidate = await findRelease(store, agent.name, report.candidate);
+  const before = (await listRollouts(store, { agent: agent.name, candidate: candidate.id })).find(
+    (one) => one.report === id,
+  );
+  if (before !== undefined && isOpen(before)) return before;
+  if (before !== undefined)
+    throw new ConflictError(
+      `Report ${id} was decided on already: rollout ${before.id} ended ${before.phase}. \`pawl rollouts start --agent ${agent.name} --candidate ${candidate.name}\` begins another.`,
+    );
+  return beginRollout(store, agent, { candidate: candidate.name, report: id, actor }, fitOf(agent), now);
 }
 
 /** A release may be rolled out again: v2-r1, v2-r2, … */

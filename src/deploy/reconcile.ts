@@ -17,6 +17,7 @@ import { type AdmissionReport, admit } from './admit.ts';
 import { audit } from './audit.ts';
 import { judge, type Measurements, shadowPart } from './checks/all.ts';
 import { type Decision, decide, type Found } from './decide.ts';
+import type { Fit } from './fit.ts';
 import { refuseWhileKilled } from './kill.ts';
 import { type Measured, measureRollout, measureShadow } from './measure.ts';
 import { type Look, promotionStanding, type Standing } from './promotion.ts';
@@ -121,6 +122,8 @@ export type StartRollout = {
   /** Why a person wants it whatever the report says; stands in the audit log. */
   readonly forced?: string;
   readonly actor: string;
+  /** Asked of the candidate once it may begin otherwise (fit.ts). */
+  readonly fit?: Fit;
   /** Of whoever starts it without being told to: it is started only while this stands. */
   readonly lead?: Lead;
 };
@@ -145,6 +148,7 @@ export async function startRollout(store: Store, start: StartRollout, now: numbe
     ...{ agent, candidate: candidate.name, baseline: baseline.name, report, settings, forced },
   });
   if (phase === 'refused') throw new ConflictError(reason);
+  await start.fit?.(candidate);
   const rollout: Rollout = {
     id,
     agent,

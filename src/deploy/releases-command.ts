@@ -12,6 +12,7 @@ import { listReleases, readRelease, routedAliases, servingRelease } from '../sto
 import { type Column, oneLine, plain, table } from '../terminal.ts';
 import { adapterState } from './adapter-state.ts';
 import { type ActOptions, acting, type ListOptions, listing, reasonOption, time } from './command-parts.ts';
+import { type Reach, unfitOption, withFit } from './fit-command.ts';
 import { type Pinned, pin, unpin } from './pin.ts';
 import { readCard, readCardYaml } from './read-card.ts';
 import { serveRelease } from './reconcile.ts';
@@ -113,44 +114,48 @@ const alias = (text: string, before: readonly string[] = []): readonly string[] 
   return [...before, text];
 };
 
-type ServeOptions = ActOptions & OneOptions & { readonly alias?: readonly string[] | false };
+type ServeOptions = ActOptions & OneOptions & { readonly alias?: readonly string[] | false; readonly unfit?: string };
 
-const serve = acting(
-  'serve',
-  'Let a release answer all of its agent’s traffic at once: the first one, or the way back.',
-)
-  .argument('<name>', 'name of the release')
-  .option(...agentOption)
-  .option(...reasonOption)
-  .option(
-    '--alias <model>',
-    'a model name that clients ask for, besides the agent’s own; may be repeated (default: as before)',
-    alias,
-  )
-  .option('--no-alias', 'only the agent’s own name from now on')
-  .addHelpText(
-    'after',
-    '\nA candidate goes to the users step by step with `pawl rollouts start`; this does not wait or measure.\n\nExamples:\n  pawl releases serve v1 --alias qwen3\n  pawl releases serve v1 --agent support-desk --reason "v2 is rude in German"',
-  )
-  .action((name: string, options: ServeOptions) =>
-    withHome(options, 'existing', async ({ config, store, terminal }) => {
-      const agent = agentOf(config, options.agent).name;
-      const release = await findRelease(store, agent, name);
-      const before = await servingRelease(store, agent);
-      const changed = await serveRelease(store, release, options.by, Date.now(), {
-        ...(options.reason === undefined ? {} : { reason: options.reason }),
-        ...(options.alias === undefined ? {} : { aliases: options.alias || [] }),
-      });
-      if (options.json) terminal.write(JSON.stringify({ release, before: before?.name ?? null, changed }, null, 2));
-      else if (!changed) terminal.write(plain(`Release ${name} serves all traffic of ${agent} already.`));
-      else {
-        const instead = before === null || before.id === release.id ? '' : `, in place of ${before.name}`;
-        terminal.write(plain(`Release ${name} serves all traffic of ${agent} now${instead}.`));
-        const names = [agent, ...(await routedAliases(store, agent))];
-        terminal.write(terminal.paint.dim(plain(`Clients get it when they ask for the model ${names.join(' or ')}.`)));
-      }
-    }),
-  );
+const serveCommand = (reach: Reach) =>
+  acting('serve', 'Let a release answer all of its agent’s traffic at once: the first one, or the way back.')
+    .argument('<name>', 'name of the release')
+    .option(...agentOption)
+    .option(...reasonOption)
+    .option(
+      '--alias <model>',
+      'a model name that clients ask for, besides the agent’s own; may be repeated (default: as before)',
+      alias,
+    )
+    .option('--no-alias', 'only the agent’s own name from now on')
+    .option(...unfitOption)
+    .addHelpText(
+      'after',
+      '\nA candidate goes to the users step by step with `pawl rollouts start`; this does not wait or measure, but\nwhat never served is asked first whether it fits its server (`pawl evaluate compat`).\n\nExamples:\n  pawl releases serve v1 --alias qwen3\n  pawl releases serve v1 --agent support-desk --reason "v2 is rude in German"',
+    )
+    .action((name: string, options: ServeOptions) =>
+      withFit(reach, options, { actor: options.by, way: 'serve', unfit: options.unfit }, async (opened, fitOf) => {
+        const { config, store, terminal } = opened;
+        const of = agentOf(config, options.agent);
+        const agent = of.name;
+        const release = await findRelease(store, agent, name);
+        await fitOf(of)(release);
+        const before = await servingRelease(store, agent);
+        const changed = await serveRelease(store, release, options.by, Date.now(), {
+          ...(options.reason === undefined ? {} : { reason: options.reason }),
+          ...(options.alias === undefined ? {} : { aliases: options.alias || [] }),
+        });
+        if (options.json) terminal.write(JSON.stringify({ release, before: before?.name ?? null, changed }, null, 2));
+        else if (!changed) terminal.write(plain(`Release ${name} serves all traffic of ${agent} already.`));
+        else {
+          const instead = before === null || before.id === release.id ? '' : `, in place of ${before.name}`;
+          terminal.write(plain(`Release ${name} serves all traffic of ${agent} now${instead}.`));
+          const names = [agent, ...(await routedAliases(store, agent))];
+          terminal.write(
+            terminal.paint.dim(plain(`Clients get it when they ask for the model ${names.join(' or ')}.`)),
+          );
+        }
+      }),
+    );
 
 const list = listing('list', 'List releases, newest first; * marks the one that serves its agent.').action(
   (options: ListOptions) =>
@@ -227,7 +232,7 @@ const card = withConfigOption(new Command('card'))
   );
 
 type PinOptions = ActOptions &
-  OneOptions & { readonly key?: string; readonly user?: string; readonly hashed?: boolean };
+  OneOptions & { readonly key?: string; readonly user?: string; readonly hashed?: boolean; readonly unfit?: string };
 
 /** The key by its name or id, the user as the agent sends them. */
 async function pinnedFrom(
@@ -251,22 +256,27 @@ const pinOptions = (command: Command): Command =>
     .option('--user <id>', 'a user, by the id that the agent sends')
     .option('--hashed', 'the user is given by the hash that a list shows');
 
-const pinTo = pinOptions(acting('pin', 'Pin a client key or a user to a release, whatever is rolled out.'))
-  .argument('<name>', 'name of the release')
-  .addHelpText(
-    'after',
-    '\nThe kill switch counts more than a pin.\n\nExample:\n  pawl releases pin v1 --key batch-jobs',
-  )
-  .action((name: string, options: PinOptions) =>
-    withHome(options, 'existing', async ({ config, store, secret, terminal }) => {
-      const agent = agentOf(config, options.agent).name;
-      const release = await findRelease(store, agent, name);
-      const who = await pinnedFrom(store, agent, options, secret);
-      await pin(store, release, who, options.by, Date.now());
-      if (options.json) terminal.write(JSON.stringify({ agent, release: name, ...who }, null, 2));
-      else terminal.write(plain(`The ${who.kind} ${options.key ?? options.user} gets release ${name} from now on.`));
-    }),
-  );
+const pinCommand = (reach: Reach) =>
+  pinOptions(acting('pin', 'Pin a client key or a user to a release, whatever is rolled out.'))
+    .argument('<name>', 'name of the release')
+    .option(...unfitOption)
+    .addHelpText(
+      'after',
+      '\nThe kill switch counts more than a pin.\n\nExample:\n  pawl releases pin v1 --key batch-jobs',
+    )
+    .action((name: string, options: PinOptions) =>
+      withFit(reach, options, { actor: options.by, way: 'pin', unfit: options.unfit }, async (opened, fitOf) => {
+        const { config, store, secret, terminal } = opened;
+        const of = agentOf(config, options.agent);
+        const agent = of.name;
+        const release = await findRelease(store, agent, name);
+        const who = await pinnedFrom(store, agent, options, secret);
+        await fitOf(of)(release);
+        await pin(store, release, who, options.by, Date.now());
+        if (options.json) terminal.write(JSON.stringify({ agent, release: name, ...who }, null, 2));
+        else terminal.write(plain(`The ${who.kind} ${options.key ?? options.user} gets release ${name} from now on.`));
+      }),
+    );
 
 const unpinFrom = pinOptions(acting('unpin', 'Let a pinned client key or user go.')).action((options: PinOptions) =>
   withHome(options, 'existing', async ({ config, store, secret, terminal }) => {
@@ -327,15 +337,15 @@ const routing = withConfigOption(new Command('routing'))
     }),
   );
 
-export const releasesCommand = (): Command =>
+export const releasesCommand = (reach: Reach): Command =>
   new Command('releases')
     .description('What can answer traffic.')
     .addCommand(list, { isDefault: true })
     .addCommand(create)
-    .addCommand(serve)
+    .addCommand(serveCommand(reach))
     .addCommand(show)
     .addCommand(card)
-    .addCommand(pinTo)
+    .addCommand(pinCommand(reach))
     .addCommand(unpinFrom)
     .addCommand(pins)
     .addCommand(routing)

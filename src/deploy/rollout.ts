@@ -127,6 +127,12 @@ export const rolloutSettings = z
       .describe(
         'measured: when a rollout has ended, types of task at which the release that does not serve was shown to be better go to it.',
       ),
+    compatibility: z
+      .enum(['required', 'off'])
+      .default('required')
+      .describe(
+        'required: whatever begins to serve has passed a check of what its server can do (evaluate.compatibility), or passes it then and there; off: nobody asks.',
+      ),
     approval: z
       .enum(['automatic', 'human'])
       .default('automatic')

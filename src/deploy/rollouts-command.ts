@@ -10,9 +10,10 @@ import type { Store } from '../store/postgres.ts';
 import { listReleases } from '../store/releases.ts';
 import { listRollouts, readRollout } from '../store/rollouts.ts';
 import { type Column, oneLine, plain, type Terminal, table } from '../terminal.ts';
-import { beginRollout } from './begin.ts';
+import { beginRollout, sayOf } from './begin.ts';
 import { type ActOptions, acting, type ListOptions, listing, reasonOption, share, time } from './command-parts.ts';
-import { look, moveRollout } from './reconcile.ts';
+import { type Reach, unfitOption, withFit } from './fit-command.ts';
+import { look } from './reconcile.ts';
 import { isOpen, type PersonMove, type Rollout, rolloutId, usualReason, weightOf } from './rollout.ts';
 
 const describe = (rollout: Rollout): string =>
@@ -35,40 +36,45 @@ type StartOptions = ActOptions & {
   readonly report?: string;
   readonly force?: boolean;
   readonly id?: string;
+  readonly unfit?: string;
 };
 
-const start = acting('start', 'Bring a release to the users step by step, as the agent’s deploy settings say.')
-  .requiredOption('--candidate <release>', 'the release')
-  .option('--agent <name>', 'whose it is (default: the first agent of the settings)')
-  .option('--report <id>', 'the evaluation that speaks for it (default: the newest against what serves)')
-  .option('--force', 'begin whatever the evaluation says; needs --reason')
-  .option(...reasonOption)
-  .option('--id <id>', 'what to call the rollout (default: the release’s name and a number)', idFrom)
-  .addHelpText(
-    'after',
-    '\nA report that passes begins; one that fails is refused; any other waits for `pawl rollouts approve`.\n\nExample:\n  pawl rollouts start --agent support-desk --candidate v2',
-  )
-  .action((options: StartOptions) =>
-    withHome(options, 'existing', async ({ config, store, terminal }) => {
-      const { candidate, report, force = false, reason, id, by: actor } = options;
-      if (force && reason === undefined)
-        throw new ConfigError('--force needs --reason: say why, it stands in the audit log.');
-      if (!force && reason !== undefined)
-        throw new ConfigError('--reason is for --force; a rollout that begins as it should needs none.');
-      const asked = { candidate, report, id, actor, forced: force ? reason : undefined };
-      const rollout = await beginRollout(store, agentOf(config, options.agent), asked, Date.now());
-      print(rollout, options.json, terminal);
-      if (options.json) return;
-      for (const why of rollout.reasons) terminal.write(`  ${oneLine(why)}`);
-      terminal.write(
-        terminal.paint.dim(
-          rollout.phase === 'waiting'
-            ? `\`pawl rollouts approve ${rollout.id}\` lets it begin, \`pawl rollouts abort ${rollout.id}\` ends it.`
-            : `\`pawl rollouts show ${rollout.id}\` says how it goes; it moves on the traffic of \`pawl serve\`.`,
-        ),
-      );
-    }),
-  );
+const startCommand = (reach: Reach) =>
+  acting('start', 'Bring a release to the users step by step, as the agent’s deploy settings say.')
+    .requiredOption('--candidate <release>', 'the release')
+    .option('--agent <name>', 'whose it is (default: the first agent of the settings)')
+    .option('--report <id>', 'the evaluation that speaks for it (default: the newest against what serves)')
+    .option('--force', 'begin whatever the evaluation says; needs --reason')
+    .option(...reasonOption)
+    .option(...unfitOption)
+    .option('--id <id>', 'what to call the rollout (default: the release’s name and a number)', idFrom)
+    .addHelpText(
+      'after',
+      '\nA report that passes begins; one that fails is refused; any other waits for `pawl rollouts approve`.\nWhat never served is asked first whether it fits its server (`pawl evaluate compat`); --force does not change that, --unfit does.\n\nExample:\n  pawl rollouts start --agent support-desk --candidate v2',
+    )
+    .action((options: StartOptions) =>
+      withFit(reach, options, { actor: options.by, way: 'rollout', unfit: options.unfit }, async (opened, fitOf) => {
+        const { config, store, terminal } = opened;
+        const { candidate, report, force = false, reason, id, by: actor } = options;
+        if (force && reason === undefined)
+          throw new ConfigError('--force needs --reason: say why, it stands in the audit log.');
+        if (!force && reason !== undefined)
+          throw new ConfigError('--reason is for --force; a rollout that begins as it should needs none.');
+        const asked = { candidate, report, id, actor, forced: force ? reason : undefined };
+        const agent = agentOf(config, options.agent);
+        const rollout = await beginRollout(store, agent, asked, fitOf(agent), Date.now());
+        print(rollout, options.json, terminal);
+        if (options.json) return;
+        for (const why of rollout.reasons) terminal.write(`  ${oneLine(why)}`);
+        terminal.write(
+          terminal.paint.dim(
+            rollout.phase === 'waiting'
+              ? `\`pawl rollouts approve ${rollout.id}\` lets it begin, \`pawl rollouts abort ${rollout.id}\` ends it.`
+              : `\`pawl rollouts show ${rollout.id}\` says how it goes; it moves on the traffic of \`pawl serve\`.`,
+          ),
+        );
+      }),
+    );
 
 const missing = (id: string): NotFoundError =>
   new NotFoundError(`There is no rollout ${id}; \`pawl rollouts list\` shows those that exist.`);
@@ -132,36 +138,46 @@ const show = withConfigOption(new Command('show'))
     }),
   );
 
-const carryOut = (move: PersonMove) => (id: string, options: ActOptions & { readonly reason: string }) =>
-  withHome(options, 'existing', async ({ store, terminal }) =>
-    print(await moveRollout(store, id, move, options.by, options.reason, Date.now()), options.json, terminal),
-  );
+type MoveOptions = ActOptions & { readonly reason: string; readonly unfit?: string };
 
-const approve = acting('approve', 'Let a rollout that waits or is paused go on.')
-  .argument('<id>')
-  .option(...reasonOption, usualReason.approve)
-  .action(carryOut('approve'));
-const hold = acting('hold', 'Keep a rollout at its share until it is approved; a failing check still ends it.')
-  .argument('<id>')
-  .option(...reasonOption, usualReason.hold)
-  .action(carryOut('hold'));
-const promote = acting('promote', 'End a rollout at once with the candidate for everybody; nothing is waited for.')
-  .argument('<id>')
-  .requiredOption(...reasonOption)
-  .action(carryOut('promote'));
-const abort = acting('abort', 'Kill switch: everybody gets the baseline again, at once.')
-  .argument('<id>')
-  .option(...reasonOption, usualReason.abort)
-  .action(carryOut('abort'));
+const carryOut = (reach: Reach, move: PersonMove) => (id: string, options: MoveOptions) =>
+  withFit(reach, options, { actor: options.by, way: move, unfit: options.unfit }, async (opened, fitOf) => {
+    const { config, store, terminal } = opened;
+    const said = { move, actor: options.by, reason: options.reason };
+    print(await sayOf(store, config.agents, id, said, fitOf, Date.now()), options.json, terminal);
+  });
 
-export const rolloutsCommand = (): Command =>
+const approve = (reach: Reach) =>
+  acting('approve', 'Let a rollout that waits or is paused go on; or begin that of a report which waits for a person.')
+    .argument('<id>', 'of the rollout, or of the report')
+    .option(...reasonOption, usualReason.approve)
+    .option(...unfitOption)
+    .action(carryOut(reach, 'approve'));
+const hold = (reach: Reach) =>
+  acting('hold', 'Keep a rollout at its share until it is approved; a failing check still ends it.')
+    .argument('<id>')
+    .option(...reasonOption, usualReason.hold)
+    .action(carryOut(reach, 'hold'));
+const promote = (reach: Reach) =>
+  acting('promote', 'End a rollout at once with the candidate for everybody; nothing is waited for.')
+    .argument('<id>')
+    .requiredOption(...reasonOption)
+    .option(...unfitOption)
+    .action(carryOut(reach, 'promote'));
+const abort = (reach: Reach) =>
+  acting('abort', 'Kill switch: everybody gets the baseline again, at once.')
+    .argument('<id>')
+    .option(...reasonOption, usualReason.abort)
+    .action(carryOut(reach, 'abort'));
+
+export const rolloutsCommand = (reach: Reach): Command =>
   new Command('rollouts')
     .description('Releases on their way to the users.')
     .addCommand(list, { isDefault: true })
-    .addCommand(start)
+    .addCommand(startCommand(reach))
     .addCommand(show)
-    .addCommand(approve)
-    .addCommand(hold)
-    .addCommand(promote)
-    .addCommand(abort)
+    .addCommand(approve(reach))
+    .addCommand(hold(reach))
+    .addCommand(promote(reach))
+    .addCommand(abort(reach))
     .addHelpText('after', '\nExample:\n  pawl rollouts abort v2-r1 --reason "complaints"');

@@ -4,10 +4,12 @@
  * file says so, types at which the release that does not serve was better go to it, with the figures that showed it, for as long as the other
  * serves; the next rollout decides anew.
  *
- * Not routed to: a release that a person aborted, or that something else than outcomes spoke against (errors, latency, a check of one's own).
+ * Not routed to: a release that a person aborted, that something else than outcomes spoke against (errors, latency, a check of one's own), or
+ * that was last found not to fit its server (fit.ts).
  */
 import { normalQuantile } from '../evaluate/statistics.ts';
 import { readAudit } from '../store/audit.ts';
+import { readCompatibility } from '../store/compatibility.ts';
 import { isFlagOn } from '../store/flags.ts';
 import { holds, type Lead } from '../store/lead.ts';
 import { readSaid } from '../store/measures.ts';
@@ -17,6 +19,7 @@ import { listRollouts } from '../store/rollouts.ts';
 import { putTaskRouting, readTaskRouting } from '../store/task-routings.ts';
 import { audit } from './audit.ts';
 import type { Both } from './checks/check.ts';
+import { isFit } from './fit.ts';
 import { compared } from './promotion.ts';
 import { look } from './reconcile.ts';
 import { isOpen, type Rollout } from './rollout.ts';
@@ -108,6 +111,9 @@ async function routingAfter(store: Store, rollout: Rollout, now: number): Promis
   if (serving === null || to === null) return null;
   const routing = { agent, rollout: id, serving: serving.id, other: rollout[to], at: now };
   if (to === 'candidate' && !(await onlyOutcomes(store, rollout))) return { ...routing, types: [] };
+  const other = (await readRelease(store, { id: routing.other }))!;
+  const found = await readCompatibility(store, { agent, release: other.name });
+  if (found !== null && !isFit(found)) return { ...routing, types: [] };
   const names = {
     baseline: (await readRelease(store, { id: rollout.baseline }))!.name,
     candidate: (await readRelease(store, { id: rollout.candidate }))!.name,

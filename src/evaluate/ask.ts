@@ -10,7 +10,7 @@ import { ConfigError, NotFoundError } from '../errors.ts';
 import type { Store } from '../store/postgres.ts';
 import { readRelease, servingRelease } from '../store/releases.ts';
 import { readSuite } from './read-suite.ts';
-import type { EvaluateReleases } from './run.ts';
+import type { Contestant, EvaluateReleases } from './run.ts';
 
 export type AskedEvaluation = {
   readonly candidate: string;
@@ -31,7 +31,7 @@ export async function findAsked(
   artifacts: Artifacts,
   agent: Config['agents'][number],
   asked: AskedEvaluation,
-): Promise<Omit<EvaluateReleases, 'play' | 'signal' | 'onProgress'>> {
+): Promise<Omit<EvaluateReleases, 'play' | 'upstreams' | 'signal' | 'onProgress'>> {
   if (asked.cases !== undefined) {
     const folder = await mkdtemp(join(tmpdir(), 'pawl-suite-'));
     try {
@@ -85,9 +85,14 @@ async function readRubric(path: string): Promise<string> {
   }
 }
 
+const contestant = (release: NonNullable<Awaited<ReturnType<typeof readRelease>>>): Contestant => ({
+  ...{ name: release.name, upstream: release.upstream },
+  ...{ checkpoint: engineWeights(release), internal: release.internal },
+});
+
 async function named(store: Store, agent: string, name: string) {
   const release = await readRelease(store, { agent, name });
-  if (release !== null) return { name, checkpoint: engineWeights(release), internal: release.internal };
+  if (release !== null) return contestant(release);
   throw new NotFoundError(
     `Agent ${agent} has no release ${name}; \`pawl releases list --agent ${agent}\` shows those that exist, \`pawl releases create\` makes one.`,
   );
@@ -95,7 +100,7 @@ async function named(store: Store, agent: string, name: string) {
 
 async function serving(store: Store, agent: string) {
   const release = await servingRelease(store, agent);
-  if (release !== null) return { name: release.name, checkpoint: engineWeights(release), internal: release.internal };
+  if (release !== null) return contestant(release);
   throw new ConfigError(
     `No release of agent ${agent} serves yet, so there is nothing to compare with: name a release with --baseline, or let one serve with \`pawl releases serve NAME\`.`,
   );

@@ -3,22 +3,34 @@ import {
   compatibilityGate,
   compatibilitySettings,
   judgeCompatibility,
+  needsOf,
   type Probe,
   type Probed,
+  type Used,
 } from './compatibility.ts';
 import { cacheUse } from './probe.ts';
 
 const said = (fields: Partial<Probe> = {}): Probe => ({
-  ...{ status: 200, detail: '', content: 'Yes.', toolCalls: [], promptTokens: 20, milliseconds: 100 },
+  ...{
+    status: 200,
+    detail: '',
+    content: 'Yes.',
+    thought: false,
+    isCut: false,
+    toolCalls: [],
+    promptTokens: 20,
+    milliseconds: 100,
+  },
   ...fields,
 });
+const unused: Used = { calls: 0, chats: 0, contextTokens: null, tools: false, structured: false, load: 0 };
 const refused = said({ status: 400, detail: 'context length is 2048', content: '' });
 const probed = (fields: Partial<Probed> = {}): Probed => ({
   ...{ template: said(), context: null, tools: null, structured: null, load: [said(), said()], cache: null },
   ...fields,
 });
 const judge = (fields: Partial<Probed>, settings: object = {}) =>
-  judgeCompatibility(probed(fields), compatibilitySettings.parse(settings));
+  judgeCompatibility(probed(fields), needsOf(compatibilitySettings.parse(settings), unused));
 const check = (fields: Partial<Probed>, name: string, settings: object = {}) =>
   judge(fields, settings).checks.find((one) => one.name === name)!;
 

@@ -8,23 +8,27 @@ import type { Gate } from './gates/gate.ts';
 import { type Verdict, verdicts } from './verdict.ts';
 
 export const compatibilitySettings = z.strictObject({
-  contextTokens: z
-    .int()
-    .min(16)
-    .max(10_000_000)
+  contextTokens: z.int().min(16).max(10_000_000).optional().meta({
+    unit: 'tokens',
+    description: 'A prompt about this long must be taken. Without it: the longest that the agent’s traffic used.',
+  }),
+  tools: z
+    .boolean()
     .optional()
-    .meta({ unit: 'tokens', description: 'A prompt about this long must be taken.' }),
-  tools: z.boolean().default(false).describe('Tool calls must come back readable, and their results be taken.'),
+    .describe(
+      'Tool calls must come back readable, and their results be taken. Without it: whether the agent’s traffic offered tools.',
+    ),
   structured: z
     .boolean()
-    .default(false)
-    .describe('An answer asked for by a JSON Schema (response_format) must be JSON that fits it.'),
-  load: z
-    .int()
-    .min(1)
-    .max(256)
-    .default(4)
-    .meta({ unit: 'requests', description: 'Requests at the same time while latency and memory are measured.' }),
+    .optional()
+    .describe(
+      'An answer asked for by a JSON Schema (response_format) must be JSON that fits it. Without it: whether the agent’s traffic asked for such.',
+    ),
+  load: z.int().min(1).max(256).optional().meta({
+    unit: 'requests',
+    description:
+      'Requests at the same time while latency and memory are measured. Without it: as many as in the busiest minute of the agent’s traffic, 4 to 64.',
+  }),
   seconds: z
     .number()
     .positive()
@@ -35,7 +39,7 @@ export const compatibilitySettings = z.strictObject({
     .url()
     .optional()
     .describe(
-      'The server’s Prometheus page (vLLM’s /metrics): how full its cache gets under the load is read from it.',
+      'The server’s Prometheus page (vLLM’s /metrics): how full its cache gets under the load is read from it. Without it: that of an upstream whose adapters.kind is vllm.',
     ),
   memory: z
     .number()
@@ -43,17 +47,98 @@ export const compatibilitySettings = z.strictObject({
     .max(1)
     .default(0.95)
     .meta({ unit: 'share', description: 'How full the server’s cache may get.' }),
+  goodForSeconds: z.number().min(0).max(31_536_000).default(86_400).meta({
+    unit: 'seconds',
+    description: 'So long a check that was passed is good for what begins to serve.',
+  }),
 });
 export type CompatibilitySettings = Readonly<z.output<typeof compatibilitySettings>>;
 
+/** What an agent's traffic of late used of the server (store/used.ts). */
+export type Used = {
+  readonly calls: number;
+  /** Of those, chat completions: the only kind that is checked. */
+  readonly chats: number;
+  /** The longest prompt with its answer; null: no server said. */
+  readonly contextTokens: number | null;
+  readonly tools: boolean;
+  readonly structured: boolean;
+  /** Calls at the same time, in the mean of the busiest minute. */
+  readonly load: number;
+};
+
+const leastLoad = 4;
+const mostLoad = 64;
+
 export const checkNames = ['template', 'context', 'tools', 'structured', 'latency', 'memory'] as const;
 export type CheckName = (typeof checkNames)[number];
+
+/** What one check asks for: what the settings say, and where they say nothing, what the traffic used. */
+export const needsSchema = z.strictObject({
+  contextTokens: z.int().nullable(),
+  tools: z.boolean(),
+  structured: z.boolean(),
+  load: z.int(),
+  seconds: z.number(),
+  metrics: z.string().nullable(),
+  memory: z.number(),
+  /** Checks whose need was taken from the traffic. */
+  derived: z.array(z.enum(checkNames)),
+});
+export type Needs = Readonly<z.infer<typeof needsSchema>>;
+
+export function needsOf(
+  settings: CompatibilitySettings,
+  used: Used,
+  { metrics = null }: { readonly metrics?: string | null } = {},
+): Needs {
+  const { contextTokens, tools, structured, load, seconds, memory } = settings;
+  const measured = used.contextTokens === null ? null : Math.max(16, used.contextTokens);
+  return {
+    contextTokens: contextTokens ?? measured,
+    tools: tools ?? used.tools,
+    structured: structured ?? used.structured,
+    load: load ?? Math.min(mostLoad, Math.max(leastLoad, Math.ceil(used.load))),
+    metrics: settings.metrics ?? metrics,
+    ...{ seconds, memory },
+    derived: [
+      ...(contextTokens === undefined ? (['context'] as const) : []),
+      ...(tools === undefined ? (['tools'] as const) : []),
+      ...(structured === undefined ? (['structured'] as const) : []),
+    ],
+  };
+}
+
+/** Longer prompts than any before come every day; a check of nearly as long a one is still good. */
+const nearly = 0.8;
+
+/** Whether what was checked is what is needed now. */
+export const covers = (checked: Needs, needs: Needs): boolean =>
+  (checked.contextTokens ?? 0) >= nearly * (needs.contextTokens ?? 0) &&
+  (checked.tools || !needs.tools) &&
+  (checked.structured || !needs.structured) &&
+  checked.load >= nearly * needs.load &&
+  checked.seconds <= needs.seconds &&
+  checked.memory <= needs.memory;
+
+/** In words, for whoever waits for it. */
+export const needsInWords = ({ contextTokens, tools, structured, load }: Needs): string =>
+  [
+    'several turns',
+    ...(contextTokens === null ? [] : [`a context of ${contextTokens} tokens`]),
+    ...(tools ? ['tools'] : []),
+    ...(structured ? ['structured output'] : []),
+    `${load} requests at a time`,
+  ].join(', ');
 
 export const compatibilitySchema = z.strictObject({
   agent: z.string(),
   release: z.string(),
   verdict: z.enum(verdicts),
   checks: z.array(z.strictObject({ name: z.enum(checkNames), verdict: z.enum(verdicts), reason: z.string() })),
+  /** What was asked for, and of which server; records from before these were kept have neither. */
+  needs: needsSchema.optional(),
+  server: z.string().optional(),
   at: z.number(), // ms since epoch
 });
 export type Compatibility = Readonly<z.infer<typeof compatibilitySchema>>;
@@ -63,6 +148,10 @@ export type Probe = {
   readonly status: number;
   readonly detail: string;
   readonly content: string;
+  /** It thought aloud: an answer is on its way, though its content may still be empty. */
+  readonly thought: boolean;
+  /** It ended because the tokens it was given were used up. */
+  readonly isCut: boolean;
   readonly toolCalls: readonly { readonly name: string; readonly arguments: string }[];
   readonly promptTokens: number | null;
   readonly milliseconds: number;
@@ -73,6 +162,7 @@ export type Probed = {
   readonly context: Probe | null;
   readonly tools: { readonly call: Probe; readonly after: Probe | null } | null;
   readonly structured: Probe | null;
+  /** Empty: not asked, for the first call already came to nothing. */
   readonly load: readonly Probe[];
   /** Fullest that the server's cache was seen, 0–1; null: it does not say. */
   readonly cache: number | null;
@@ -100,20 +190,26 @@ function taken(name: CheckName, probe: Probe, holds: boolean, good: string, bad:
   return holds ? { name, verdict: 'pass', reason: good } : { name, verdict: 'fail', reason: bad };
 }
 
-export function judgeCompatibility(
-  probed: Probed,
-  settings: CompatibilitySettings,
-): Pick<Compatibility, 'verdict' | 'checks'> {
+export function judgeCompatibility(probed: Probed, needs: Needs): Pick<Compatibility, 'verdict' | 'checks'> {
   const { template, context, tools, structured, load, cache } = probed;
   const checks: Check[] = [
     taken(
-      ...(['template', template, template.content !== '' || template.toolCalls.length > 0] as const),
+      ...([
+        'template',
+        template,
+        template.content !== '' || template.thought || template.toolCalls.length > 0,
+      ] as const),
       'A system message and several turns are taken and answered.',
       'A conversation of several turns gets an empty answer.',
     ),
   ];
-  const { contextTokens = 0 } = settings;
-  if (context !== null)
+  const contextTokens = needs.contextTokens ?? 0;
+  if (context !== null && refused(context))
+    checks.push({
+      ...{ name: 'context', verdict: 'fail' },
+      reason: `A context of ${contextTokens} tokens is needed, and the server refuses such a prompt (${context.status}): ${context.detail}`,
+    });
+  else if (context !== null)
     checks.push(
       taken(
         ...(['context', context, context.promptTokens === null || context.promptTokens >= contextTokens / 2] as const),
@@ -133,7 +229,12 @@ export function judgeCompatibility(
     else if (call.status !== 200 || after === null) checks.push(taken('tools', call, false, '', 'No call came back.'));
     else checks.push(taken('tools', after, true, 'A tool call comes back readable, and its result is taken.', ''));
   }
-  if (structured !== null)
+  if (structured !== null && structured.status === 200 && structured.isCut && !isJson(structured.content))
+    checks.push({
+      ...{ name: 'structured', verdict: 'inconclusive' },
+      reason: 'The answer by a JSON Schema was still going on when its tokens were used up.',
+    });
+  else if (structured !== null)
     checks.push(
       taken(
         ...(['structured', structured, isJson(structured.content)] as const),
@@ -144,25 +245,46 @@ export function judgeCompatibility(
   const failed = load.filter(({ status }) => status !== 200);
   const slowest = Math.max(0, ...load.map(({ milliseconds }) => milliseconds)) / 1000;
   checks.push(
-    failed.length > 0
-      ? {
-          ...{ name: 'latency', verdict: 'fail' },
-          reason: `${failed.length} of ${load.length} requests, ${settings.load} at a time, got no answer: ${failed[0]!.detail || failed[0]!.status}.`,
-        }
-      : {
-          ...{ name: 'latency', verdict: slowest <= settings.seconds ? 'pass' : 'fail' },
-          reason: `The slowest of ${load.length} answers, ${settings.load} at a time, took ${slowest.toFixed(2)} s; ${settings.seconds} s are allowed.`,
-        },
+    load.length === 0
+      ? { name: 'latency', verdict: 'unmeasured', reason: 'Not asked for: the first call already came to nothing.' }
+      : failed.length > 0
+        ? {
+            ...{ name: 'latency', verdict: 'fail' },
+            reason: `${failed.length} of ${load.length} requests, ${needs.load} at a time, got no answer: ${failed[0]!.detail || failed[0]!.status}.`,
+          }
+        : {
+            ...{ name: 'latency', verdict: slowest <= needs.seconds ? 'pass' : 'fail' },
+            reason: `The slowest of ${load.length} answers, ${needs.load} at a time, took ${slowest.toFixed(2)} s; ${needs.seconds} s are allowed.`,
+          },
   );
   checks.push(
     cache === null
       ? { name: 'memory', verdict: 'unmeasured', reason: 'The server does not say how full its memory is.' }
       : {
-          ...{ name: 'memory', verdict: cache <= settings.memory ? 'pass' : 'fail' },
-          reason: `The server’s cache was ${(cache * 100).toFixed(0)}% full under the load; ${settings.memory * 100}% is allowed.`,
+          ...{ name: 'memory', verdict: cache <= needs.memory ? 'pass' : 'fail' },
+          reason: `The server’s cache was ${(cache * 100).toFixed(0)}% full under the load; ${needs.memory * 100}% is allowed.`,
         },
   );
   return { verdict: worst(checks), checks };
+}
+
+/**
+ * Where the need was only read from the traffic, what serves now is the measure: what it fails as well, users do without already. Its
+ * own failures, and what the settings ask for, hold the release up.
+ */
+export function besideServing(
+  found: Pick<Compatibility, 'verdict' | 'checks'>,
+  needs: Needs,
+  serving: Pick<Compatibility, 'checks'>,
+): Pick<Compatibility, 'verdict' | 'checks'> {
+  const checks = found.checks.map((check) =>
+    check.verdict === 'fail' &&
+    needs.derived.includes(check.name) &&
+    serving.checks.some(({ name, verdict }) => name === check.name && verdict === 'fail')
+      ? { ...check, verdict: 'inconclusive' as const, reason: `${check.reason} What serves now fails this too.` }
+      : check,
+  );
+  return { checks, verdict: worst(checks) };
 }
 
 /** A failure outweighs everything; memory that nobody tells holds nothing up. */

@@ -18,7 +18,7 @@ export type Evaluations = {
 export function createEvaluations(given: {
   readonly store: Store;
   readonly artifacts: Artifacts;
-  readonly config: Pick<Config, 'agents'>;
+  readonly config: Pick<Config, 'agents' | 'upstreams'>;
   /** Address of a gateway, without /v1. */
   readonly gatewayUrl: () => Promise<string>;
   /** Without it, everything goes through the gateway. */
@@ -34,6 +34,7 @@ export function createEvaluations(given: {
       return jobs.start(name, (signal, onProgress) =>
         evaluateReleases({
           ...found,
+          upstreams: config.upstreams,
           play: {
             ...(withEngine === undefined ? {} : { withEngine }),
             withDoor: async (use) => withDoor(store, { agent: name, url: await gatewayUrl(), signal }, use),

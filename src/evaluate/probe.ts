@@ -1,6 +1,9 @@
-/** Asks a release, through the gateway, what compatibility.ts wants to know. Every call has a limit; none is retried. */
+/**
+ * Asks a release, through the gateway, what compatibility.ts wants to know. Every call has a limit, all of them together have one, and
+ * none is retried.
+ */
 import { parseUntrusted } from '../collect/untrusted.ts';
-import type { CompatibilitySettings, Probe, Probed } from './compatibility.ts';
+import type { CheckName, Needs, Probe, Probed } from './compatibility.ts';
 import type { Door } from './door.ts';
 
 const tool = {
@@ -20,18 +23,24 @@ const schema = {
 const rounds = 3;
 const mostBytes = 1024 * 1024;
 const shortest = 16;
+/** Room for a model that thinks before it calls or answers. */
+const roomy = 1024;
+/** So long all of it takes at most, or as long as four of the slowest answers that are allowed. */
+const wholeSeconds = 120;
 
 type Asking = {
   readonly door: Door;
   readonly agent: string;
   readonly release: string;
   readonly signal?: AbortSignal | undefined;
+  /** Told what is asked next. */
+  readonly onCheck?: ((name: CheckName) => void) | undefined;
 };
 
-async function ask({ door, agent, release, signal }: Asking, body: object, seconds: number): Promise<Probe> {
+async function ask({ door, agent, release, signal }: Asking, body: object, milliseconds: number): Promise<Probe> {
   const began = performance.now();
-  const nothing = { content: '', toolCalls: [], promptTokens: null };
-  const late = AbortSignal.timeout(seconds * 1000);
+  const nothing = { content: '', thought: false, isCut: false, toolCalls: [], promptTokens: null };
+  const late = AbortSignal.timeout(Math.max(1, Math.round(milliseconds)));
   try {
     const response = await fetch(`${door.url}/v1/chat/completions`, {
       method: 'POST',
@@ -45,12 +54,18 @@ async function ask({ door, agent, release, signal }: Asking, body: object, secon
       signal: signal === undefined ? late : AbortSignal.any([signal, late]),
     });
     const text = (await response.text()).slice(0, mostBytes);
-    const milliseconds = performance.now() - began;
+    const took = performance.now() - began;
     if (response.status !== 200)
-      return { ...nothing, status: response.status, detail: text.replace(/\s+/g, ' ').slice(0, 200), milliseconds };
+      return { ...nothing, status: response.status, detail: saidIn(text), milliseconds: took };
     const { choices, usage } = (parseUntrusted(text) ?? {}) as {
       choices?: {
-        message?: { content?: unknown; tool_calls?: { function?: { name?: unknown; arguments?: unknown } }[] };
+        finish_reason?: unknown;
+        message?: {
+          content?: unknown;
+          reasoning_content?: unknown;
+          reasoning?: unknown;
+          tool_calls?: { function?: { name?: unknown; arguments?: unknown } }[];
+        };
       }[];
       usage?: { prompt_tokens?: unknown };
     };
@@ -59,17 +74,28 @@ async function ask({ door, agent, release, signal }: Asking, body: object, secon
       status: 200,
       detail: '',
       content: typeof message?.content === 'string' ? message.content : '',
+      thought: [message?.reasoning_content, message?.reasoning].some((one) => typeof one === 'string' && one !== ''),
+      isCut: choices?.[0]?.finish_reason === 'length',
       toolCalls: (Array.isArray(message?.tool_calls) ? message.tool_calls : []).map((call) => ({
         name: String(call?.function?.name ?? ''),
         arguments: String(call?.function?.arguments ?? ''),
       })),
       promptTokens: typeof usage?.prompt_tokens === 'number' ? usage.prompt_tokens : null,
-      milliseconds,
+      milliseconds: took,
     };
   } catch (error) {
     signal?.throwIfAborted();
-    return { ...nothing, status: 0, detail: (error as Error).message, milliseconds: performance.now() - began };
+    const took = performance.now() - began;
+    const detail = late.aborted ? `nothing within ${(took / 1000).toFixed(1)} s` : (error as Error).message;
+    return { ...nothing, status: 0, detail, milliseconds: took };
   }
+}
+
+/** The sentence of an error, where the body has one as OpenAI's do. */
+function saidIn(text: string): string {
+  const { error } = (parseUntrusted(text) ?? {}) as { error?: { message?: unknown } };
+  const said = typeof error?.message === 'string' ? error.message : text;
+  return said.replace(/\s+/g, ' ').slice(0, 200);
 }
 
 const gauges =
@@ -92,23 +118,26 @@ async function readCache(url: string, signal: AbortSignal | undefined): Promise<
   }
 }
 
-export async function probeRelease(asking: Asking, settings: CompatibilitySettings): Promise<Probed> {
-  const { contextTokens, seconds, metrics, signal } = { ...settings, signal: asking.signal };
-  const limit = Math.max(seconds * 2, 10);
-  const say = (body: object) => ask(asking, body, limit);
+export async function probeRelease(asking: Asking, needs: Needs): Promise<Probed> {
+  const { contextTokens, seconds, metrics } = needs;
+  const { signal, onCheck = () => {} } = asking;
+  const each = Math.max(seconds * 2, 10) * 1000;
+  const end = performance.now() + Math.max(wholeSeconds, 4 * seconds) * 1000;
+  const say = (body: object) => ask(asking, body, Math.min(each, end - performance.now()));
   const turns = [
     { role: 'system', content: 'You are brief.' },
     { role: 'user', content: 'Hello.' },
     { role: 'assistant', content: 'Hello, how can I help?' },
     { role: 'user', content: 'Say one word.' },
   ];
+  onCheck('template');
   const template = await say({ messages: turns, max_tokens: shortest });
-  const context =
-    contextTokens === undefined
-      ? null
-      : await say({ messages: [{ role: 'user', content: 'word '.repeat(contextTokens) }], max_tokens: 1 });
+  if (template.status !== 200) return { template, context: null, tools: null, structured: null, load: [], cache: null };
+  if (contextTokens !== null) onCheck('context');
+  const context = contextTokens === null ? null : await askLong(say, contextTokens);
+  if (needs.tools) onCheck('tools');
   const wanted = [{ role: 'user', content: 'What is the weather in Bern? Use the tool.' }];
-  const call = settings.tools ? await say({ messages: wanted, tools: [tool], max_tokens: 256 }) : null;
+  const call = needs.tools ? await say({ messages: wanted, tools: [tool], max_tokens: room(needs) }) : null;
   const made = call?.toolCalls[0];
   const after =
     made === undefined
@@ -122,22 +151,41 @@ export async function probeRelease(asking: Asking, settings: CompatibilitySettin
           tools: [tool],
           max_tokens: 64,
         });
-  const structured = settings.structured
+  if (needs.structured) onCheck('structured');
+  const structured = needs.structured
     ? await say({
         messages: [{ role: 'user', content: 'Which town does this go to? "Send it to Bern." Answer as JSON.' }],
         response_format: { type: 'json_schema', json_schema: { name: 'where', schema, strict: true } },
-        max_tokens: 64,
+        max_tokens: room(needs),
       })
     : null;
+  onCheck('latency');
   const load: Probe[] = [];
   let cache: number | null = null;
   for (let round = 0; round < rounds; round++) {
-    const under = Promise.all(
-      Array.from({ length: settings.load }, () => say({ messages: turns, max_tokens: shortest })),
-    );
-    const seen = metrics === undefined ? null : await readCache(metrics, signal);
+    const under = Promise.all(Array.from({ length: needs.load }, () => say({ messages: turns, max_tokens: shortest })));
+    const seen = metrics === null ? null : await readCache(metrics, signal);
     if (seen !== null) cache = Math.max(cache ?? 0, seen);
     load.push(...(await under));
   }
   return { template, context, tools: call === null ? null : { call, after }, structured, load, cache };
+}
+
+/** Servers refuse to begin an answer that might not fit, so it may be half of the context that is needed anyway. */
+const room = ({ contextTokens }: Needs): number =>
+  contextTokens === null ? 256 : Math.max(64, Math.min(roomy, Math.floor(contextTokens / 2)));
+
+const words = (n: number) => ({ messages: [{ role: 'user', content: 'word '.repeat(n) }], max_tokens: 1 });
+const few = 4;
+const more = 12;
+
+/** A prompt that is, with the one token of its answer, nearly as long as needed: two short ones tell how long a word is to this model. */
+async function askLong(say: (body: object) => Promise<Probe>, tokens: number): Promise<Probe> {
+  const short = await say(words(few));
+  const longer = await say(words(more));
+  if (short.promptTokens === null || longer.promptTokens === null || longer.promptTokens <= short.promptTokens)
+    return say(words(tokens - 1));
+  const perWord = (longer.promptTokens - short.promptTokens) / (more - few);
+  const around = short.promptTokens - few * perWord;
+  return say(words(Math.max(1, Math.floor((tokens - 1 - around) / perWord))));
 }

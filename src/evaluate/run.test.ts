@@ -82,8 +82,9 @@ const asked = (given: Partial<EvaluateReleases> & Pick<EvaluateReleases, 'play'>
   store,
   artifacts: openArtifacts({ home: '/nowhere' }),
   suite: makeCaseSuite('golden', cases),
-  baseline: { name: 'v1', checkpoint: null, internal: false },
-  candidate: { name: 'v2', checkpoint: null, internal: false },
+  upstreams: {},
+  baseline: { name: 'v1', upstream: 'engine', checkpoint: null, internal: false },
+  candidate: { name: 'v2', upstream: 'engine', checkpoint: null, internal: false },
   ...given,
 });
 
@@ -158,7 +159,10 @@ describe('evaluating releases', () => {
     const given = asked({ play, attempts: 2 });
     await evaluateReleases(given);
     expect(seen).toHaveLength(80);
-    const other = await evaluateReleases({ ...given, candidate: { name: 'v3', checkpoint: null, internal: false } });
+    const other = await evaluateReleases({
+      ...given,
+      candidate: { name: 'v3', upstream: 'engine', checkpoint: null, internal: false },
+    });
     expect(other).toMatchObject({ verdict: 'pass', overall: { baseline: 0, candidate: 1 }, tasks: { length: 20 } });
     expect(seen.slice(80).every(({ headers }) => headers['x-pawl-release'] === 'v3')).toBe(true);
     expect(seen).toHaveLength(120);
@@ -207,7 +211,7 @@ describe('evaluating releases', () => {
 
   it('does not compare a release with itself', async () => {
     const { play } = await gateway({});
-    const one = { name: 'v1', checkpoint: null, internal: false };
+    const one = { name: 'v1', upstream: 'engine', checkpoint: null, internal: false };
     await expect(evaluateReleases(asked({ play, candidate: one }))).rejects.toThrow('compared with itself');
   });
 });

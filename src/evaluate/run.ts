@@ -15,7 +15,7 @@ import { openJudge } from '../score/ask-open.ts';
 import { loadChatCodec } from '../simulate/chat-codec.ts';
 import type { Store } from '../store/postgres.ts';
 import { readReport, saveReport } from '../store/reports.ts';
-import { checkCompatibility } from './check-compatibility.ts';
+import { checkCompatibility, neededOf, serverOf } from './check-compatibility.ts';
 import { compatibilityGate } from './compatibility.ts';
 import type { Door } from './door.ts';
 import { embedAnswers } from './embed.ts';
@@ -33,6 +33,8 @@ type Agent = Config['agents'][number];
 /** What an evaluation needs to know of a release. */
 export type Contestant = {
   readonly name: string;
+  /** Who serves it. */
+  readonly upstream: string;
   /** Its weights, where they are ours: a reference, or a folder. */
   readonly checkpoint: string | null;
   /** It learned from what is confidential: what it says goes to no server outside the deployment. */
@@ -51,6 +53,7 @@ export type EvaluateReleases = {
   readonly store: Store;
   /** Where the weights are that a release refers to. */
   readonly artifacts: Pick<Artifacts, 'folder'>;
+  readonly upstreams: Config['upstreams'];
   readonly suite: Suite<unknown>;
   readonly baseline: Contestant;
   readonly candidate: Contestant;
@@ -138,7 +141,12 @@ async function playBeside(
     wanted === undefined
       ? null
       : await asked.play.withDoor(async (door) => {
-          const of = { agent: agent.name, release: asked.candidate.name, settings: wanted, door, signal: rules.signal };
+          const { store, upstreams, candidate, baseline } = asked;
+          const of = {
+            ...{ agent: agent.name, release: candidate.name, serving: baseline.name },
+            ...{ needs: (await neededOf(store, upstreams, agent, candidate, Date.now()))! },
+            ...{ server: serverOf(upstreams, candidate), door, by: asked.by ?? 'pawl', signal: rules.signal },
+          };
           return compatibilityGate(await checkCompatibility(asked.store, of));
         });
   let found: Beside['broad'] = null;
@@ -287,4 +295,4 @@ function playThroughDoor(
 const usesReward = (suite: Suite<unknown>): boolean =>
   suite.kind === 'cases' && (suite satisfies CaseSuite).cases.some(({ expect }) => expect.score !== undefined);
 
-const unplayed = ({ name }: Contestant): Contender => ({ name, play: async () => [] });
+const unplayed = ({ name }: Pick<Contestant, 'name'>): Contender => ({ name, play: async () => [] });

@@ -22,6 +22,7 @@ export const evaluate: Step = async (work, turn) => {
   const asked = { candidate: name, baseline: turn.state.baseline!.release, seed: turn.seed };
   const report = await evaluateReleases({
     ...(await findAsked(store, artifacts, agent, asked)),
+    upstreams: {}, // its candidates are the engine's
     play: {
       withEngine: async (use) => use(await work.engine()),
       withDoor: async (use) => {

@@ -71,7 +71,7 @@ export async function readWaiting(store: Store, agent: string): Promise<Waiting[
     const release = await readRelease(store, { agent, name: candidate });
     if (release === null || (await listRollouts(store, { agent, candidate: release.id, limit: 1 })).length > 0)
       continue;
-    const command = `pawl rollouts start --agent ${agent} --candidate ${candidate}`;
+    const command = `pawl rollouts approve ${id}`;
     undecided.push({ kind: 'report', id, reasons, since: new Date(createdAt), command });
   }
   return [

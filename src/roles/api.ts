@@ -46,7 +46,7 @@ export function startApi(
   const looking = store.within(limits.watching, 1); // one connection for all who listen
   const live = createLive({ look: () => readMarks(looking, new Date()) });
   const app = createApi({
-    ...{ store, artifacts, config, evaluations, linesLost, live, ...more },
+    ...{ store, artifacts, config, evaluations, gatewayUrl, linesLost, live, ...more },
     progress: async (agent) => progress(agent) ?? (await progressElsewhere(store, agent)),
     ...(trainings === null ? {} : { trainings }),
     elsewhere: (method, path) =>

@@ -41,7 +41,11 @@ export const definition = agentSchema.parse({
   environment,
   // In the home of each test. A random model that learns one word in seconds drifts as far as there is to go.
   evaluate: { golden: 'golden.jsonl', gates: { drift: null, entropy: null, diversity: null } },
-  deploy: { steps: [0.5, 1], holdSeconds: 0, minTurns: 4, minUnits: 2, outcome: null, shadow: { share: 0 } },
+  // There is no gateway to ask the candidate through.
+  deploy: {
+    ...{ steps: [0.5, 1], holdSeconds: 0, minTurns: 4, minUnits: 2, outcome: null },
+    ...{ shadow: { share: 0 }, compatibility: 'off' },
+  },
   loop: { every: null, after: null },
   train: {
     ...{

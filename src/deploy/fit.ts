@@ -1,0 +1,121 @@
+/**
+ * The door to the users: whatever begins to serve has been asked, on the server that it will serve from, whether it can do what the
+ * agent's traffic needs (evaluate/compatibility.ts). Every way in goes through it: serving a release, a rollout however it begins or is
+ * approved, a pin. A check that was passed lately is good; otherwise it is made then and there.
+ *
+ * Nobody waits for it:
+ *   where nothing serves the agent yet, so that no user can be worse off
+ *   with what serves, or has served everybody before: the way back must be open while servers are away
+ *   with the kill switch, which does not come through here, and where `deploy.compatibility` is off
+ *
+ * Routing by type of task chooses between the two releases of a rollout, both of which came through here; one that a later check found
+ * unfit is left out (task-routing.ts).
+ */
+import type { Config } from '../config.ts';
+import { UnfitError } from '../errors.ts';
+import { checkCompatibility, neededOf, serverOf } from '../evaluate/check-compatibility.ts';
+import {
+  type CheckName,
+  type Compatibility,
+  type CompatibilitySettings,
+  compatibilitySettings,
+  covers,
+  needsInWords,
+} from '../evaluate/compatibility.ts';
+import type { Door } from '../evaluate/door.ts';
+import { readAudit } from '../store/audit.ts';
+import { readCompatibility } from '../store/compatibility.ts';
+import type { Store } from '../store/postgres.ts';
+import { servingRelease } from '../store/releases.ts';
+import { listRollouts } from '../store/rollouts.ts';
+import { audit } from './audit.ts';
+import type { Release } from './release.ts';
+import type { MeasuredOrigin, RolloutSettings } from './rollout.ts';
+
+/** What of an agent's definition the door goes by. */
+export type FitAgent = {
+  readonly name: string;
+  readonly evaluate: { readonly compatibility?: CompatibilitySettings | undefined };
+  readonly deploy: Pick<RolloutSettings, 'compatibility'>;
+  readonly curate: { readonly on: MeasuredOrigin };
+};
+
+export type FitParts = {
+  readonly store: Store;
+  readonly upstreams: Config['upstreams'];
+  /** Lends a way in at a gateway that can be reached from here. */
+  readonly withDoor: <T>(use: (door: Door) => Promise<T>) => Promise<T>;
+  /** Says what is being asked, for whoever waits. */
+  readonly say?: ((text: string) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+};
+
+export type FitAsked = {
+  readonly actor: string;
+  /** What is about to happen, as the audit log has it: serve, rollout, approve, promote, pin. */
+  readonly way: string;
+  /** Why a person lets it through all the same. */
+  readonly unfit?: string | undefined;
+};
+
+/** Asked with a release right before it begins to serve; throws an UnfitError where it must not. */
+export type Fit = (release: Release) => Promise<void>;
+
+/** What has served everybody: by a person's word, by a promotion, as what was to be replaced. */
+async function hasServed(store: Store, { id, agent }: Release): Promise<boolean> {
+  for (const event of ['release-served', 'kill-switch-pulled'])
+    if ((await readAudit(store, { agent, subject: id, event, limit: 1 })).length > 0) return true;
+  return (await listRollouts(store, { agent, candidate: id, phase: 'promoted', limit: 1 })).length > 0;
+}
+
+export async function mustFit(parts: FitParts, agent: FitAgent, release: Release, asked: FitAsked): Promise<void> {
+  const { store, upstreams, withDoor, say = () => {}, signal } = parts;
+  const now = Date.now();
+  if (agent.deploy.compatibility === 'off') return;
+  const serving = await servingRelease(store, agent.name);
+  if (serving === null || serving.id === release.id || (await hasServed(store, release))) return;
+  const needs = await neededOf(store, upstreams, agent, release, now);
+  if (needs === null) return;
+  const server = serverOf(upstreams, release);
+  const { goodForSeconds } = agent.evaluate.compatibility ?? compatibilitySettings.parse({});
+  const known = await readCompatibility(store, { agent: agent.name, release: release.name });
+  const isGood =
+    known?.needs !== undefined &&
+    isFit(known) &&
+    known.server === server &&
+    known.at >= now - goodForSeconds * 1000 &&
+    covers(known.needs, needs);
+  if (isGood) return;
+  if (asked.unfit !== undefined) {
+    const details = { name: release.name, way: asked.way, reason: asked.unfit, lastFound: known?.verdict ?? null };
+    const event = { agent: agent.name, actor: asked.actor, event: 'compatibility-overridden', subject: release.id };
+    await audit(store.db, { ...event, details, at: now });
+    return;
+  }
+  say(`Checking whether release ${release.name} fits ${server}: ${needsInWords(needs)}.`);
+  const found = await withDoor((door) =>
+    checkCompatibility(store, {
+      ...{ agent: agent.name, release: release.name, serving: serving.name, server, needs, door },
+      ...{ by: asked.actor, signal, onCheck: (name: CheckName) => say(`  ${name} …`) },
+    }),
+  );
+  if (!isFit(found)) throw refusal(release, server, found);
+  for (const { name, verdict, reason } of found.checks)
+    if (verdict === 'inconclusive') say(`  ${name} could not be told: ${reason}`);
+}
+
+/** What could not be told either way holds nobody up; a server that gave no answer does, for that is no place to send users. */
+export const isFit = ({ verdict }: Pick<Compatibility, 'verdict'>): boolean =>
+  verdict === 'pass' || verdict === 'inconclusive';
+
+function refusal({ name, agent }: Release, server: string, { verdict, checks }: Compatibility): UnfitError {
+  const isFailed = verdict === 'fail';
+  const held = checks.filter((check) => check.verdict === verdict).slice(0, isFailed ? checks.length : 1);
+  const found = held
+    .map(({ name: check, reason }) => `${check}: ${reason}${/[.!?]$/.test(reason) ? '' : '.'}`)
+    .join(' ');
+  return new UnfitError(
+    `Release ${name} gets no user: ${isFailed ? `it does not fit ${server}` : `whether it fits ${server} could not be told`}. ${found} \`pawl evaluate compat ${name} --agent ${agent}\` checks it again; --unfit "why" (unfit in the API) lets it through all the same and stands in the audit log.`,
+    { retryable: !isFailed },
+  );
+}
