@@ -147,11 +147,13 @@ describe('an operator', () => {
     );
     expect(await command('releases', 'show', 'v1')).toMatch(/^Release v1 of agent desk, which serves its traffic\n/);
     const rows = (await command('audit', 'list', '--json', '--agent', 'desk')).trim().split('\n');
-    expect(rows.map((row) => JSON.parse(row).event).reverse()).toEqual([
-      ...['release-created', 'release-served', 'release-created', 'rollout-started', 'rollout-rolled-back'],
-      ...['release-created', 'rollout-started', 'rollout-approved', 'rollout-held', 'rollout-approved'],
-      ...['rollout-advanced', 'rollout-promoted', 'release-served'],
+    const events = rows.map((row) => JSON.parse(row).event as string).reverse();
+    // Each check of a release has a key of its own.
+    expect(events.filter((event) => !event.startsWith('key-'))).toEqual([
+      ...['release-created', 'release-served', 'release-created', 'compatibility-checked', 'rollout-started'],
+      ...['rollout-rolled-back', 'release-created', 'compatibility-checked', 'rollout-started', 'rollout-approved'],
+      ...['rollout-held', 'rollout-approved', 'rollout-advanced', 'rollout-promoted', 'release-served'],
     ]);
-    expect(await command('audit', 'verify')).toMatch(/^13 rows, unbroken/);
+    expect(await command('audit', 'verify')).toContain(`${rows.length} rows, unbroken`);
   });
 });

@@ -28,11 +28,11 @@ beforeAll(async () => {
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const body = JSON.parse(Buffer.concat(chunks).toString() || '{}') as {
       model: string;
-      metadata: { task_type: string };
+      metadata?: { task_type: string };
     };
     const knows = models[body.model];
     if (knows === 'hangs') return;
-    const content = knows === body.metadata.task_type ? 'It is done.' : 'I do not know.';
+    const content = knows === body.metadata?.task_type ? 'It is done.' : 'I do not know.';
     const answer = {
       id: 'x',
       object: 'chat.completion',

@@ -3,7 +3,7 @@
  * what was found unsafe, who agreed. What no record says, the card says is not known. Follows Mitchell et al., "Model Cards
  * for Model Reporting" (2019), in short.
  */
-import type { Compatibility } from '../evaluate/compatibility.ts';
+import { type Compatibility, needsInWords } from '../evaluate/compatibility.ts';
 import type { Report } from '../evaluate/report.ts';
 import { consequence, percent } from '../evaluate/verdict.ts';
 import type { RunRecord } from '../train/run-record.ts';
@@ -28,7 +28,7 @@ export type CardParts = {
     readonly kAnonymity: number | null;
   } | null;
   /** Whether it fits where it is to serve, as last checked; null: nobody has. */
-  readonly compatibility: Pick<Compatibility, 'verdict' | 'checks' | 'at'> | null;
+  readonly compatibility: Pick<Compatibility, 'verdict' | 'checks' | 'at' | 'needs' | 'server'> | null;
   /** What it was made from, the nearest first. */
   readonly lineage: readonly Release[];
   /** Audit rows about the release, its rollout, report, run and dataset, oldest first. */
@@ -120,7 +120,8 @@ export const cardYaml = ({
       gates: (report.gates ?? []).map(({ look: _, ...gate }) => gate),
     },
     compatibility: compatibility && {
-      ...{ verdict: compatibility.verdict, at: day(compatibility.at), checks: compatibility.checks },
+      ...{ verdict: compatibility.verdict, at: day(compatibility.at), server: compatibility.server ?? null },
+      ...{ needs: compatibility.needs ?? null, checks: compatibility.checks },
     },
     safety: {
       drift: report?.drift ?? null,
@@ -155,8 +156,9 @@ function evaluation(report: Report | null): string[] {
 
 function fits(compatibility: CardParts['compatibility']): string {
   if (compatibility === null) return 'Whether it fits where it is to serve was not checked.';
-  const { verdict, checks, at } = compatibility;
-  return `Where it is to serve, checked ${day(at)}: **${verdict}**. ${checks.map(({ name, verdict: end, reason }) => `${name} ${end}: ${inline(reason)}`).join(' ')}`;
+  const { verdict, checks, at, needs, server } = compatibility;
+  const asked = needs === undefined ? '' : ` Asked for: ${needsInWords(needs)}.`;
+  return `Where it is to serve${server === undefined ? '' : `, \`${inline(server)}\``}, checked ${day(at)}: **${verdict}**. ${checks.map(({ name, verdict: end, reason }) => `${name} ${end}: ${inline(reason)}`).join(' ')}${asked}`;
 }
 
 const broad = ({ broad: other }: Report): string[] =>

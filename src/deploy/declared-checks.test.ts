@@ -95,6 +95,17 @@ describe('a check of signals', () => {
     expect((await reconcile(goes.store, { now: noon + 61 * second }))[0]!.decision.kind).toBe('advance');
   });
 
+  it('counts every conversation, however many there are', async () => {
+    const { store, rollout } = await begin([{ name: 'escalations', signals: 'escalated' }]);
+    const many = 5_500; // more than are read at a time
+    // The first went well, and those that came last did not.
+    const badly = (i: number) => ({ name: 'escalated', value: i < 5_000 ? 0 : 1 });
+    const entries = [...users(200, many), ...signals('v1', 200, share(0)), ...signals('v2', many, badly)];
+    for (let at = 0; at < entries.length; at += 2_000) await writeEntries(store, entries.slice(at, at + 2_000));
+    const { measurements } = await look(store, rollout, noon + 60 * second);
+    expect(measurements.escalations).toMatchObject({ candidate: { n: many, sum: 500, squares: 500 } });
+  });
+
   it('shares the error probability with every other check', () => {
     const one = { name: 'one', signals: 'one' };
     const of = (n: number) =>

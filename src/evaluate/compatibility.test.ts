@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import {
+  besideServing,
   compatibilityGate,
   compatibilitySettings,
+  covers,
   judgeCompatibility,
   needsOf,
   type Probe,
@@ -62,6 +64,46 @@ describe('a release fits where it is to serve', () => {
   it('with a schema only when the answer is JSON that fits', () => {
     expect(check({ structured: said({ content: '{"town":"Bern"}' }) }, 'structured').verdict).toBe('pass');
     expect(check({ structured: said({ content: 'To Bern.' }) }, 'structured').verdict).toBe('fail');
+  });
+
+  it('as well as it is needed: by the settings, and where those say nothing, by the traffic', () => {
+    const used: Used = { calls: 90, chats: 80, contextTokens: 3100, tools: true, structured: false, load: 6.2 };
+    const settings = (given: object) => compatibilitySettings.parse(given);
+    expect(needsOf(settings({}), used)).toMatchObject({
+      ...{ contextTokens: 3100, tools: true, structured: false, load: 7, seconds: 30, metrics: null },
+      derived: ['template', 'context', 'tools', 'structured'],
+    });
+    expect(needsOf(settings({ contextTokens: 8000, tools: false, load: 2 }), used)).toMatchObject({
+      ...{ contextTokens: 8000, tools: false, load: 2, derived: ['template', 'structured'] },
+    });
+    expect(needsOf(settings({}), { ...used, load: 900 }).load).toBe(64);
+    const needs = needsOf(settings({}), used);
+    expect(covers(needs, { ...needs, contextTokens: 3800 })).toBe(true); // 3100 is 82% of it
+    expect(covers(needs, { ...needs, contextTokens: 4000 })).toBe(false);
+    expect(covers({ ...needs, tools: false }, needs)).toBe(false);
+    expect(covers(needs, { ...needs, tools: false, load: 4 })).toBe(true);
+  });
+
+  it('as what serves does, where only the traffic says what is needed', () => {
+    const found = (fields: Partial<Probed>) => judge(fields);
+    const wordy = { structured: said({ content: 'To Bern.' }) };
+    const needs = needsOf(compatibilitySettings.parse({}), unused);
+    const beside = (candidate: Partial<Probed>, serving: Partial<Probed>, derived = needs.derived) =>
+      besideServing(found(candidate), { ...needs, derived }, found(serving));
+    expect(beside(wordy, wordy)).toMatchObject({ verdict: 'inconclusive' });
+    expect(beside(wordy, wordy).checks[1]!.reason).toMatch(/What serves now fails this too\.$/);
+    expect(beside(wordy, {}).verdict).toBe('fail');
+    expect(beside(wordy, wordy, ['context']).verdict).toBe('fail'); // the settings ask for it
+    // Nothing said is what a poor model does; refused is what a broken template does.
+    const empty = { template: said({ content: '' }) };
+    expect(beside(empty, empty).verdict).toBe('inconclusive');
+    const broken = { template: refused, load: [] };
+    expect(beside(broken, broken).verdict).toBe('fail');
+  });
+
+  it('when it thinks before it answers, and its few tokens are used up by that', () => {
+    expect(judge({ template: said({ content: '', thought: true, isCut: true }) }).verdict).toBe('pass');
+    expect(check({ structured: said({ content: '{"to', isCut: true }) }, 'structured').verdict).toBe('inconclusive');
   });
 
   it('is a gate of the report; a server that was away asks a person', () => {

@@ -82,7 +82,7 @@ export const needsSchema = z.strictObject({
   seconds: z.number(),
   metrics: z.string().nullable(),
   memory: z.number(),
-  /** Checks whose need was taken from the traffic. */
+  /** Checks that what serves now is the measure of: nobody asked for more than what users have. */
   derived: z.array(z.enum(checkNames)),
 });
 export type Needs = Readonly<z.infer<typeof needsSchema>>;
@@ -102,6 +102,7 @@ export function needsOf(
     metrics: settings.metrics ?? metrics,
     ...{ seconds, memory },
     derived: [
+      'template',
       ...(contextTokens === undefined ? (['context'] as const) : []),
       ...(tools === undefined ? (['tools'] as const) : []),
       ...(structured === undefined ? (['structured'] as const) : []),
@@ -277,8 +278,11 @@ export function besideServing(
   needs: Needs,
   serving: Pick<Compatibility, 'checks'>,
 ): Pick<Compatibility, 'verdict' | 'checks'> {
+  // A conversation that is refused, and not merely answered with nothing, is no conversation with either of them.
+  const isAnswered = found.checks.some(({ name, verdict }) => name === 'latency' && verdict !== 'unmeasured');
   const checks = found.checks.map((check) =>
     check.verdict === 'fail' &&
+    (check.name !== 'template' || isAnswered) &&
     needs.derived.includes(check.name) &&
     serving.checks.some(({ name, verdict }) => name === check.name && verdict === 'fail')
       ? { ...check, verdict: 'inconclusive' as const, reason: `${check.reason} What serves now fails this too.` }

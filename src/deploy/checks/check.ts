@@ -3,7 +3,6 @@
  * measured in one of four ends. Another check is one more file here and one more line in all.ts.
  */
 import type { Calls, Said, Window } from '../../store/measures.ts';
-import type { Conversation } from '../../store/signal-values.ts';
 import { meanOf } from '../evidence.ts';
 import type { RolloutSettings } from '../rollout.ts';
 import type { Sample } from '../slice.ts';
@@ -33,8 +32,11 @@ export type Sides = {
   units(): Promise<Both<number>>;
   calls(): Promise<Both<Calls>>;
   said(): Promise<Both<Said>>;
-  /** Of each conversation, the signals of these names. */
-  signals(names: readonly string[]): Promise<Both<readonly Conversation[]>>;
+  /** Users by the mean of what is computed of each of their conversations' signals of these names; null: it has no value. */
+  signals(
+    names: readonly string[],
+    valueOf: (signals: ReadonlyMap<string, number>) => number | null,
+  ): Promise<Both<Sample>>;
   /** Of the candidate's calls that worked. */
   slowerThan(limitMs: number): Promise<{ readonly count: number; readonly of: number }>;
 };

@@ -3,10 +3,9 @@
  * where the candidate's users are certainly worse off and, as measured, beyond the limit.
  */
 import { userEvents } from '../../collect/signal.ts';
-import type { Conversation } from '../../store/signal-values.ts';
 import { isWorse, meanOf } from '../evidence.ts';
-import { type Expression, namesIn, parseExpression, valueWith } from '../expression.ts';
-import { nobody, type Sample } from '../slice.ts';
+import { namesIn, parseExpression, valueWith } from '../expression.ts';
+import type { Sample } from '../slice.ts';
 import { type Both, type Check, type End, figures, tooFew, words } from './check.ts';
 import type { DeclaredCheck, SignalsCheck } from './declared.ts';
 
@@ -15,9 +14,8 @@ export function signals({ name, needed, signals: text, ...limit }: SignalsCheck)
   if ('problem' in parsed) throw new Error(`The expression of check ${name} ${parsed.problem}.`); // settings are parsed
   return {
     name,
-    async measure(sides) {
-      const { baseline, candidate } = await sides.signals(namesIn(parsed));
-      return { baseline: sampleOf(parsed, baseline), candidate: sampleOf(parsed, candidate) };
+    measure(sides) {
+      return sides.signals(namesIn(parsed), (of) => valueWith(parsed, new Map([...undone, ...of])));
     },
     judge(sides, { minUnits }, alpha) {
       const counts = { baseline: sides.baseline.n, candidate: sides.candidate.n };
@@ -47,18 +45,3 @@ const turned = ({ n, sum, squares }: Sample, sign: 1 | -1): Sample => ({ n, sum:
 
 /** What users may do with an answer; nobody says that they did not. */
 const undone = userEvents.map((name) => [name, 0] as const);
-
-/** A user counts once, with the mean over those of their conversations that have a value. */
-function sampleOf(expression: Expression, conversations: readonly Conversation[]): Sample {
-  const users = new Map<string, { n: number; sum: number }>();
-  for (const { unit, signals: of } of conversations) {
-    const value = valueWith(expression, new Map([...undone, ...of]));
-    if (value === null) continue;
-    const user = users.get(unit) ?? { n: 0, sum: 0 };
-    users.set(unit, { n: user.n + 1, sum: user.sum + value });
-  }
-  return [...users.values()].reduce<Sample>(({ n, sum, squares }, user) => {
-    const mean = user.sum / user.n;
-    return { n: n + 1, sum: sum + mean, squares: squares + mean * mean };
-  }, nobody);
-}
