@@ -70,7 +70,9 @@ it('is given to users once the server answers with it, again after the server re
   expect(await command('releases', 'show', 'v2')).toMatch(/adapter +not loaded at upstream vllm/);
 
   let letLoad = holdLoads();
-  await command('rollouts', 'start', '--candidate', 'v2', '--force', '--reason', 'to see it move');
+  // A check would wait for the server, too.
+  const unasked = ['--unfit', 'The server is slow to load.'];
+  await command('rollouts', 'start', '--candidate', 'v2', '--force', '--reason', 'to see it move', ...unasked);
   // Its weight is 1, and the server is still loading: the baseline answers, at once.
   const loading = `/v1/load_lora_adapter ${made.model}`;
   await until(ask, () => vllm.asked.includes(loading));

@@ -245,3 +245,25 @@ describe('/api/rollouts', () => {
       expect((await api.request(path)).status).toBe(401);
   });
 });
+
+it('lets nothing in that nobody could ask, and says so', async () => {
+  const make = (name: string) =>
+    call('POST', '/api/releases', { name, agent: 'shop', ...atUpstream, sampling: { seed: name.length } });
+  await make('first');
+  await make('another');
+  expect(await call('POST', '/api/releases/first/serve', { agent: 'shop' })).toMatchObject({ status: 200 });
+  const unasked = refused(
+    409,
+    /^Whether release another fits its server could not be asked: .*no gateway\. `unfit` lets it/,
+  );
+  for (const [path, given] of [
+    ['/api/releases/another/serve', {}],
+    ['/api/releases/another/pin', { user: 'ann' }],
+    ['/api/rollouts', { candidate: 'another', forced: 'A dare.' }],
+  ] as const)
+    expect(await call('POST', path, { agent: 'shop', ...given })).toMatchObject(unasked);
+  const all = { agent: 'shop', unfit: 'The gateway is being moved.', by: 'ann' };
+  expect(await call('POST', '/api/releases/another/serve', all)).toMatchObject({ status: 200 });
+  const [row] = await readAudit(store, { event: 'compatibility-overridden' });
+  expect(row).toMatchObject({ agent: 'shop', actor: 'ann', details: expect.stringContaining('is being moved') });
+});

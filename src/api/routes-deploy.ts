@@ -13,7 +13,7 @@ import { look, serveRelease } from '../deploy/reconcile.ts';
 import { findRelease, registerRelease } from '../deploy/register.ts';
 import type { Release } from '../deploy/release.ts';
 import { type Rollout, usualReason, weightOf } from '../deploy/rollout.ts';
-import { ConfigError, ConflictError, NotFoundError, RequestError } from '../errors.ts';
+import { BoundaryError, ConfigError, ConflictError, NotFoundError, RequestError, StoreError } from '../errors.ts';
 import { compatibilitySchema } from '../evaluate/compatibility.ts';
 import { withDoor } from '../evaluate/door.ts';
 import { readCompatibility } from '../store/compatibility.ts';
@@ -143,6 +143,10 @@ const moveRoute = createRoute({
   responses: { 200: json(shape.rolloutShape, 'The rollout.'), 404: missing, 409: conflict, ...refusals },
 });
 
+const noGateway = async (): Promise<string> => {
+  throw new BoundaryError('This process knows no gateway.');
+};
+
 /** Whoever has the admin token and gives no name. */
 const nobodyNamed = 'admin';
 
@@ -183,11 +187,17 @@ export function deployRoutes({
         {
           ...{ store, upstreams: config.upstreams },
           async withDoor(use) {
-            if (gatewayUrl === undefined)
+            try {
+              const url = await (gatewayUrl ?? noGateway)();
+              return await withDoor(store, { agent: agent.name, url }, use);
+            } catch (error) {
+              if (!(error instanceof BoundaryError) || error instanceof StoreError || error instanceof ConflictError)
+                throw error;
               throw new ConflictError(
-                `Whether release ${release.name} fits its server is asked through a gateway, and this process knows none; \`unfit\` lets it through all the same.`,
+                `Whether release ${release.name} fits its server could not be asked: ${error.message} \`unfit\` lets it through all the same.`,
+                { cause: error },
               );
-            return withDoor(store, { agent: agent.name, url: await gatewayUrl() }, use);
+            }
           },
         },
         agent,

@@ -58,6 +58,11 @@ describe('a release fits where it is to serve', () => {
     expect(check({ tools: { call, after: said() } }, 'tools').verdict).toBe('pass');
     expect(check({ tools: { call, after: refused } }, 'tools').verdict).toBe('fail');
     expect(check({ tools: { call: said(), after: null } }, 'tools').verdict).toBe('inconclusive');
+    const own = said({ toolCalls: [{ name: 'find_order', arguments: '{}' }] }); // the only one it ever learned to call
+    expect(check({ tools: { call: own, after: said() } }, 'tools')).toMatchObject({
+      ...{ verdict: 'inconclusive', reason: expect.stringContaining('called find_order') },
+    });
+    expect(check({ tools: { call: own, after: refused } }, 'tools').verdict).toBe('fail');
     expect(check({ tools: { call: refused, after: null } }, 'tools').verdict).toBe('fail');
   });
 
@@ -95,7 +100,8 @@ describe('a release fits where it is to serve', () => {
     expect(beside(wordy, {}).verdict).toBe('fail');
     expect(beside(wordy, wordy, ['context']).verdict).toBe('fail'); // the settings ask for it
     // Nothing said is what a poor model does; refused is what a broken template does.
-    const empty = { template: said({ content: '' }) };
+    const empty = { template: said({ content: '' }), load: [said({ content: '' })] };
+    expect(judge({ ...empty, load: [said(), said({ content: '' })] }).verdict).toBe('pass'); // by chance
     expect(beside(empty, empty).verdict).toBe('inconclusive');
     const broken = { template: refused, load: [] };
     expect(beside(broken, broken).verdict).toBe('fail');

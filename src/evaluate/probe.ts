@@ -184,7 +184,7 @@ async function askLong(say: (body: object) => Promise<Probe>, tokens: number): P
   const short = await say(words(few));
   const longer = await say(words(more));
   if (short.promptTokens === null || longer.promptTokens === null || longer.promptTokens <= short.promptTokens)
-    return say(words(tokens - 1));
+    return { ...(await say(words(tokens - 1))), promptTokens: null }; // what it counts is not what it is sent
   const perWord = (longer.promptTokens - short.promptTokens) / (more - few);
   const around = short.promptTokens - few * perWord;
   return say(words(Math.max(1, Math.floor((tokens - 1 - around) / perWord))));
