@@ -134,7 +134,8 @@ it('what the candidate was better at goes to it after the rollout, with the evid
   const found = await until(routing, (one) => one !== null);
   expect(found).toMatchObject({ rollout: 'r1', types: [{ type: 'billing', difference: 1 }] });
   const { users: compared, z, bound } = found!.types[0]!;
-  expect(compared.baseline + compared.candidate).toBeGreaterThanOrEqual(60);
+  // What is enough for `minUnits`; how many more had come when it was taken back, the machine decides.
+  expect(Math.min(compared.baseline, compared.candidate)).toBeGreaterThanOrEqual(10);
   expect(z).toBeGreaterThan(bound);
   expect(await command('releases', 'routing')).toMatch(
     /^By rollout r1, while v1 serves, v2 answers:\n {2}billing: \+1\.000 \(z \d+\.\d\d, 2\.24 needed; users: baseline \d+, candidate \d+\)\n$/,

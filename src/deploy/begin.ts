@@ -75,16 +75,19 @@ export async function sayOf(
   fitOf: (agent: RolledOut) => Fit,
   now: number,
 ): Promise<Rollout> {
-  const rollout =
-    (await readRollout(store, id)) ?? (move === 'approve' ? await begunOn(store, agents, id, actor, fitOf, now) : null);
-  if (rollout === null)
+  const found = await readRollout(store, id);
+  const begun = found === null && move === 'approve' ? await begunOn(store, agents, id, actor, fitOf, now) : null;
+  const rollout = found ?? begun?.rollout;
+  if (rollout === undefined)
     throw new NotFoundError(`There is no rollout ${id}; \`pawl rollouts list\` shows those that exist.`);
   const agent = agents.find(({ name }) => name === rollout.agent);
+  const waits = rollout.phase === 'waiting';
+  if (begun !== null && !waits) return rollout;
   // Until here nobody has had the candidate, and much may have changed since it was made.
-  if (rollout.phase === 'waiting' && (move === 'approve' || move === 'promote') && agent !== undefined)
+  const begins = waits && (move === 'approve' || move === 'promote');
+  if (begins && begun?.isNew !== true && agent !== undefined)
     await fitOf(agent)((await readRelease(store, { id: rollout.candidate }))!);
-  const isBegun = rollout.id !== id && rollout.phase !== 'waiting';
-  return isBegun ? rollout : moveRollout(store, rollout.id, move, actor, reason, now);
+  return moveRollout(store, rollout.id, move, actor, reason, now);
 }
 
 /** The rollout of a report: the one that waits for it, or a new one. null: it is no report. */
@@ -95,7 +98,7 @@ async function begunOn(
   actor: string,
   fitOf: (agent: RolledOut) => Fit,
   now: number,
-): Promise<Rollout | null> {
+): Promise<{ readonly rollout: Rollout; readonly isNew: boolean } | null> {
   const report = await readReport(store, id);
   const agent = agents.find(({ name }) => name === report?.agent);
   if (report === null || agent === undefined) return null;
@@ -103,12 +106,13 @@ async function begunOn(
   const before = (await listRollouts(store, { agent: agent.name, candidate: candidate.id })).find(
     (one) => one.report === id,
   );
-  if (before !== undefined && isOpen(before)) return before;
+  if (before !== undefined && isOpen(before)) return { rollout: before, isNew: false };
   if (before !== undefined)
     throw new ConflictError(
       `Report ${id} was decided on already: rollout ${before.id} ended ${before.phase}. \`pawl rollouts start --agent ${agent.name} --candidate ${candidate.name}\` begins another.`,
     );
-  return beginRollout(store, agent, { candidate: candidate.name, report: id, actor }, fitOf(agent), now);
+  const asked = { candidate: candidate.name, report: id, actor };
+  return { rollout: await beginRollout(store, agent, asked, fitOf(agent), now), isNew: true };
 }
 
 /** A release may be rolled out again: v2-r1, v2-r2, … */

@@ -83,7 +83,7 @@ function sidesOf(store: Store, rollout: Rollout, windows: Both<Window>): Sides {
     units: both((window) => countUnits(store, window)),
     calls: once(both((window) => readCalls(store, window))),
     said: once(both((window) => readSaid(store, window, settings.outcome))),
-    signals: (names, valueOf) => both((window) => readSignalValues(store, window, names, valueOf))(),
+    signals: (names, figureOf) => both((window) => readSignalValues(store, window, names, figureOf))(),
     slowerThan: (limitMs) => countSlow(store, windows.candidate, limitMs),
   };
 }

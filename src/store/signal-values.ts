@@ -30,14 +30,14 @@ group by o.unit, o.id order by o.unit`;
 type Row = { readonly unit: string; readonly signals: Readonly<Record<string, number>> };
 
 /**
- * A user, or a conversation where they are unknown, counts once, with the mean over those of their conversations that `valueOf` gives
+ * A user, or a conversation where they are unknown, counts once, with the mean over those of their conversations that `figureOf` gives
  * a value.
  */
 export async function readSignalValues(
   store: Store,
   { agent, release, since, until, origin }: Window,
   names: readonly string[],
-  valueOf: (signals: ReadonlyMap<string, number>) => number | null,
+  figureOf: (signals: ReadonlyMap<string, number>) => number | null,
 ): Promise<Sample> {
   const given = [agent, release, new Date(since), new Date(until), origin, names];
   let sample: Sample = { n: 0, sum: 0, squares: 0 };
@@ -56,7 +56,7 @@ export async function readSignalValues(
     for (;;) {
       const { rows } = await client.query<Row>(`fetch ${atATime} from told`);
       for (const { unit, signals } of rows) {
-        const value = valueOf(new Map(Object.entries(signals)));
+        const value = figureOf(new Map(Object.entries(signals)));
         if (value === null) continue;
         if (unit !== user.unit) {
           ended();

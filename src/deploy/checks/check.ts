@@ -35,7 +35,7 @@ export type Sides = {
   /** Users by the mean of what is computed of each of their conversations' signals of these names; null: it has no value. */
   signals(
     names: readonly string[],
-    valueOf: (signals: ReadonlyMap<string, number>) => number | null,
+    figureOf: (signals: ReadonlyMap<string, number>) => number | null,
   ): Promise<Both<Sample>>;
   /** Of the candidate's calls that worked. */
   slowerThan(limitMs: number): Promise<{ readonly count: number; readonly of: number }>;
