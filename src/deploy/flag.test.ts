@@ -10,6 +10,7 @@ import { createApi } from '../api/api.ts';
 import { openArtifacts } from '../artifacts/open.ts';
 import { parseConfig } from '../config.ts';
 import { readAudit } from '../store/audit.ts';
+import { saveCompatibility } from '../store/compatibility.ts';
 import { noon } from '../store/fixtures.ts';
 import type { Store } from '../store/postgres.ts';
 import { writeEntries } from '../store/record.ts';
@@ -157,6 +158,19 @@ it('types of task at which the old release was better stay with it, with the evi
   expect((await readRoutes(store))[0]!.tasks).toHaveLength(1);
   await serveRelease(store, v1, 'ann', noon + 30 * second);
   expect((await readRoutes(store))[0]!.tasks).toEqual([]);
+});
+
+it('nothing goes to a release that was found not to fit its server since', async () => {
+  const store = await withStore();
+  await begin(store, { taskRouting: 'measured' });
+  await writeEntries(store, [
+    ...typed('v1', 'refund', 40, 36, noon),
+    ...typed('v2', 'refund', 40, 18, noon + 1 * second),
+  ]);
+  await moveRollout(store, 'r1', 'promote', 'ann', 'Better elsewhere.', noon + 20 * second);
+  const checks = [{ name: 'tools', verdict: 'fail', reason: 'Tools are not enabled.' }] as const;
+  await saveCompatibility(store, { agent: 'desk', release: 'v1', verdict: 'fail', checks: [...checks], at: noon });
+  expect(await routeTasks(store, noon + 21 * second)).toMatchObject([{ types: [] }]);
 });
 
 it('nothing goes to a candidate that a person aborted, or whose calls fail', async () => {

@@ -49,7 +49,7 @@ export async function neededOf(
   // Only chat completions can be asked for; an agent that speaks another format alone says itself what is to be checked.
   if (evaluate.compatibility === undefined && used.calls > 0 && used.chats === 0) return null;
   const server = upstreams[upstream];
-  const metrics = server?.adapters?.kind === 'vllm' ? new URL('/metrics', server.baseUrl).href : null;
+  const metrics = server?.adapters?.kind === 'vllm' ? `${new URL(server.baseUrl).origin}/metrics` : null;
   return needsOf(evaluate.compatibility ?? compatibilitySettings.parse({}), used, { metrics });
 }
 
@@ -78,7 +78,8 @@ export async function checkCompatibility(store: Store, of: CheckCompatibility): 
       needs,
       judgeCompatibility(await probeRelease({ ...of, release: serving }, needs), needs),
     );
-  const found = { agent, release, ...judged, needs, server, at: Date.now() };
+  const metrics = needs.metrics === null ? null : new URL(needs.metrics).origin + new URL(needs.metrics).pathname;
+  const found = { agent, release, ...judged, needs: { ...needs, metrics }, server, at: Date.now() };
   const subject = (await readRelease(store, { agent, name: release }))?.id ?? release;
   await store.db.transaction().execute(async (db) => {
     await saveCompatibility({ db }, found);
