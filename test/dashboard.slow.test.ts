@@ -102,14 +102,16 @@ test('a page outlives a restart of Pawl: it says that it is cut off, comes back 
   await page.context().close();
 }, 600_000);
 
-type Pressed = { readonly title: RegExp | string; readonly reason?: string };
+type Pressed = { readonly title: RegExp | string; readonly reason?: string; readonly unfit?: string };
+const unchecked = 'Let it through unchecked, because';
 
 /** Presses a button, answers its question, and waits until that is done. */
-async function press(page: Page, name: string, { title, reason }: Pressed): Promise<string> {
+async function press(page: Page, name: string, { title, reason, unfit }: Pressed): Promise<string> {
   await page.getByRole('button', { name, exact: true }).first().click();
   const dialog = page.getByRole('dialog', { name: title });
   await dialog.waitFor();
-  if (reason !== undefined) await dialog.getByRole('textbox').fill(reason);
+  if (reason !== undefined) await dialog.getByLabel(/^Reason/).fill(reason);
+  if (unfit !== undefined) await dialog.getByLabel(unchecked).fill(unfit);
   const command = await dialog.locator('.command code').innerText();
   await dialog.getByRole('button', { name, exact: true }).click();
   await dialog.waitFor({ state: 'detached' });
@@ -147,19 +149,28 @@ test('every button does what it says, and says the command that does the same', 
   expect((await read<Rollout>('/api/rollouts/v2-r1')).rollout.phase).toBe('rolled-back');
 
   await open('/deploy/releases/v3');
-  await press(page, 'Roll out', { title: /step by step/ });
+  // No gateway runs here, so nobody can ask what never served whether it fits.
+  await page.getByRole('button', { name: 'Roll out', exact: true }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Roll out', exact: true }).click();
+  await page.getByRole('alert').getByText('Whether release v3 fits its server could not be asked').waitFor();
+  expect(complaints().filter((one) => !one.includes('409'))).toEqual([]);
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+  const unfit = 'There is no gateway.';
+  expect(await press(page, 'Roll out', { title: /step by step/, unfit })).toBe(
+    "pawl rollouts start --agent desk --candidate v3 --unfit 'There is no gateway.'",
+  );
   await page.waitForURL(/\/deploy\/rollouts\/v3-r1/);
   expect((await read<Rollout>('/api/rollouts/v3-r1')).rollout.phase).toBe('waiting');
   await settled(page);
-  expect(await press(page, 'Promote', { title: /everybody now/, reason: "It's fine" })).toBe(
-    "pawl rollouts promote v3-r1 --reason 'It'\\''s fine'",
+  expect(await press(page, 'Promote', { title: /everybody now/, reason: "It's fine", unfit })).toBe(
+    "pawl rollouts promote v3-r1 --reason 'It'\\''s fine' --unfit 'There is no gateway.'",
   );
   expect(await serving()).toBe('v3');
   await open('/deploy/releases/v1');
   await press(page, 'Serve at once', { title: /everybody now/, reason: 'Back.' });
   expect(await serving()).toBe('v1');
   await open('/deploy/releases/v2');
-  await press(page, 'Force', { title: /whatever/, reason: 'Once more.' });
+  await press(page, 'Force', { title: /whatever/, reason: 'Once more.', unfit });
   await page.waitForURL(/\/deploy\/rollouts\//);
 
   await open('/deploy');
@@ -188,6 +199,7 @@ test('every button does what it says, and says the command that does the same', 
   await settled(page);
   await page.getByRole('button', { name: 'Pin', exact: true }).click();
   await page.getByLabel('Id', { exact: true }).fill('ann');
+  await page.getByRole('dialog').getByLabel(unchecked).fill(unfit);
   await page.getByRole('dialog').getByRole('button', { name: 'Pin', exact: true }).click();
   await page.waitForURL(/\/deploy\?|\/deploy$/);
   const pins = async () => (await read<{ pins: object[] }>('/api/serving?agent=desk')).pins;
