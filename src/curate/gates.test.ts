@@ -167,7 +167,7 @@ describe('the gates over all', () => {
   const named = (name: string) => setGates.find((one) => one.name === name)!;
   const [duplicates, userShare] = [named('duplicates'), named('user share')];
   const passed = (id: string, fields: Partial<PassedWhole> = {}): PassedWhole => ({
-    ...{ trajectory: id, day: '2026-05-20', users: [], keys: [], tenants: [], taskType: null },
+    ...{ trajectory: id, day: '2026-05-20', users: [], keys: [], sources: [], tenants: [], taskType: null },
     ...{ score: 1, fingerprint: id, question: patternOf(id), wording: signatureOf([hashWord(id)]) },
     ...fields,
   });
@@ -270,5 +270,5 @@ test('a funnel adds up from the first gate to the last', () => {
     { gate: 'two', entered: 2, passed: 1, left: { c: 1 } },
   ]);
   expect(() => funnel.add('three', null)).toThrow(/'three' is not a gate/);
-  expect(gateNames(set)).toHaveLength(20);
+  expect(gateNames(set)).toHaveLength(21);
 });

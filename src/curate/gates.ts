@@ -216,6 +216,7 @@ export type Passed = {
   /** Everybody who took part; nobody where no user is known. */
   readonly users: readonly string[];
   readonly keys: readonly string[];
+  readonly sources: readonly string[];
   readonly tenants: readonly string[];
   readonly taskType: string | null;
   readonly score: number;
@@ -336,6 +337,13 @@ export const keyShare = shareGate(
   ({ keys }) => keys,
   ({ maxKeyShare }, of) => attainable(of, maxKeyShare),
 );
+/** Whoever can import a file needs no key. */
+export const sourceShare = shareGate(
+  'source share',
+  'one source',
+  ({ sources }) => sources,
+  ({ maxSourceShare }, of) => attainable(of, maxSourceShare),
+);
 const tenantShare = shareGate(
   'tenant share',
   'one tenant',
@@ -351,7 +359,7 @@ const balance = shareGate(
 
 export const setGates: readonly SetGate<PassedWhole>[] = [
   ...[anonymity(), duplicates, nearDuplicates],
-  ...[userShare, keyShare, tenantShare, balance],
+  ...[userShare, keyShare, sourceShare, tenantShare, balance],
 ];
 
 export const gateNames = (settings: Settings): string[] =>

@@ -39,6 +39,7 @@ import {
   type Passed,
   region,
   type Seen,
+  sourceShare,
   stillHolds,
   tenant,
   userShare,
@@ -101,6 +102,7 @@ type Candidate = Answer & {
   readonly of: PairOrigin;
   readonly users: readonly string[];
   readonly keys: readonly string[];
+  readonly sources: readonly string[];
   readonly tenants: readonly string[];
   readonly taskType: string | null;
   readonly question: Passed['question'];
@@ -145,7 +147,7 @@ export function searchPairs(
 ): PairSearch {
   const funnel = countFunnel([
     ...['consent', 'walls', 'size', 'answer', 'redaction', 'confidentiality', 'held out', 'comparison'],
-    ...['k-anonymity', 'duplicates', 'user share', 'key share'],
+    ...['k-anonymity', 'duplicates', 'user share', 'key share', 'source share'],
   ]);
   const candidates: Candidate[] = [];
   const passes = (gate: string, reason: string | null): boolean => {
@@ -206,6 +208,7 @@ export function searchPairs(
       of: { trajectory: trajectory.id, day, score: score?.total ?? 0 },
       users,
       keys: walls.keys,
+      sources: walls.sources,
       tenants: walls.tenants.flatMap((one) => one ?? []),
       taskType: spooled.question.taskType,
       question: patternOf(question),
@@ -276,7 +279,7 @@ export function searchPairs(
         for (const _ of [chosen, rejected]) passes('comparison', null);
       }
       let kept: readonly Found[] = found;
-      for (const gate of [anonymity(others), duplicates, userShare, keyShare]) {
+      for (const gate of [anonymity(others), duplicates, userShare, keyShare, sourceShare]) {
         const verdict = gate.select(kept, settings, seed);
         for (const { candidate, reason } of verdict.left) for (const _ of candidate.sides) passes(gate.name, reason);
         for (const { sides } of verdict.kept) for (const _ of sides) passes(gate.name, null);
@@ -326,6 +329,7 @@ function foundOf(source: PairSource, sides: Found['sides'], gap: number, other: 
     day: first.of.day,
     users: [...new Set(sides.flatMap(({ users }) => users))],
     keys: [...new Set(sides.flatMap(({ keys }) => keys))],
+    sources: [...new Set(sides.flatMap(({ sources }) => sources))],
     tenants: [...new Set(sides.flatMap(({ tenants }) => tenants))],
     taskType: first.taskType,
     question: first.question,

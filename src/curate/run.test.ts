@@ -121,6 +121,7 @@ test('a dataset holds what passed every gate, and the funnel says why the rest i
     { gate: 'near-duplicates', entered: 5, passed: 5, left: {} },
     { gate: 'user share', entered: 5, passed: 5, left: {} },
     { gate: 'key share', entered: 5, passed: 5, left: {} },
+    { gate: 'source share', entered: 5, passed: 5, left: {} },
     { gate: 'tenant share', entered: 5, passed: 5, left: {} },
     { gate: 'balance', entered: 5, passed: 5, left: {} },
   ]);

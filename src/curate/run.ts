@@ -157,6 +157,7 @@ async function select<T>(
               day: once(made.row.day),
               users: usersOf(own).map(once),
               keys: candidate.walls.keys.map(once),
+              sources: candidate.walls.sources.map(once),
               tenants: candidate.walls.tenants.flatMap((tenant) => (tenant === null ? [] : once(tenant))),
               score: score.total,
               fingerprint: fingerprint(made.row),
