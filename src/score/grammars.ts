@@ -99,7 +99,8 @@ export async function parseCode(language: CodeLanguage, text: string): Promise<P
         cursor.gotoParent();
         unnamed(end);
       }
-      return codeNode(kind, children.length === 0 ? text.slice(start, end) : '', children, start, end);
+      const words = children.length === 0 ? text.slice(start, end) : '';
+      return codeNode(kind, kind === 'jsx_text' ? jsxWords(words) : words, children, start, end);
     };
     return { root: read(0), hasError: rootNode.hasError };
   } finally {
@@ -110,6 +111,16 @@ export async function parseCode(language: CodeLanguage, text: string): Promise<P
 /** Nodes whose every character counts; not what is put together of several, or stands in braces between them. */
 const quotes =
   /^(?:string|string_content|string_literal|template_string|raw_string_literal|interpreted_string_literal|multiline_string_fragment|character_literal|char_literal|rune_literal|regex)$/;
+
+/** What JSX says by it: a line break, with the spaces around it, is one space or nothing. */
+const jsxWords = (text: string): string => {
+  const lines = text.split('\n');
+  const last = lines.length - 1;
+  return lines
+    .map((line, i) => (i > 0 ? (i < last ? line.trim() : line.trimStart()) : i < last ? line.trimEnd() : line))
+    .filter((line) => line !== '')
+    .join(' ');
+};
 
 export function codeNode(
   kind: string,

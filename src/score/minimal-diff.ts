@@ -50,10 +50,13 @@ function opening(node: CodeNode, most = 60): string {
   return said;
 }
 
+/** A line break between elements. */
+const isBlank = ({ kind, text }: CodeNode): boolean => kind === 'jsx_text' && text === '';
+
 /** The tree without what means nothing: comments, commas and semicolons that may be left out. */
 function bare(language: CodeLanguage, node: CodeNode): CodeNode {
   const children = node.children
-    .filter((child, i) => !isComment(child) && !isOptional(language, node, i))
+    .filter((child, i) => !isComment(child) && !isOptional(language, node, i) && !isBlank(child))
     .map((child) => bare(language, child));
   return codeNode(node.kind, node.text, children, node.start, node.end);
 }

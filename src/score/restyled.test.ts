@@ -133,6 +133,14 @@ test('what a change needs around it is no reformatting', async () => {
   expect((await rewriting('A.java', java, java.replace('{ return', '{ int b = 2; return')))[1]).toMatch(only);
 });
 
+test('JSX that was broken over lines says the same, spaces within a line do not', async () => {
+  const file = 'const A = () => <p id="a" class="b">Hello <b>{name}</b></p>;\n';
+  const broken = 'const A = () => <p\n    id="c"\n    class="b"\n  >\n    Hello <b>{name}</b>\n  </p>;\n';
+  expect((await rewriting('a.tsx', file, file.replace('"a"', '"c"')))[1]).toBe('1 nodes changed, 1 needed');
+  expect((await rewriting('a.tsx', file, broken))[1]).toMatch(/^1 nodes changed, 1 needed; \d of reformatting$/);
+  expect((await rewriting('a.tsx', file, file.replace('Hello ', 'Hello')))[1]).toBe('1 nodes changed, 1 needed');
+});
+
 test('a semicolon is a change where the language means something by it', async () => {
   expect((await rewriting('a.rs', 'fn a() -> i32 {\n    b()\n}\n', 'fn a() -> i32 {\n    b();\n}\n'))[1]).not.toContain(
     '0 nodes',
