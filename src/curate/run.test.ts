@@ -317,6 +317,25 @@ test('what a killed run left behind is cleared away, and its number is used agai
   expect(existsSync(join(home.home, 'datasets', '.draft-999999999-abc'))).toBe(false);
 });
 
+test('a run that breaks off leaves neither a dataset nor a file', async () => {
+  const store = await withStore();
+  const home = newHome();
+  await fill(store, traffic);
+  const files: string[][] = [];
+  const broken = curateWindow(store, home, {
+    ...window,
+    settings: { ...settings, kAnonymity: 2 },
+    onProgress: () => {
+      files.push(readdirSync(join(home.home, 'datasets')));
+      throw new Error('enough');
+    },
+  });
+  await expect(broken).rejects.toThrow('enough');
+  expect(files).toEqual([Array(5).fill(expect.stringMatching(/^\.draft-/))]);
+  expect(readdirSync(join(home.home, 'datasets'))).toEqual([]);
+  expect(await listDatasets(store)).toEqual([]);
+});
+
 test('an agent whose name is no file name is refused', async () => {
   const store = await withStore();
   await expect(curateWindow(store, newHome(), { ...window, agent: '../desk' })).rejects.toThrow(/letters, digits/);
