@@ -1,13 +1,19 @@
 /**
- * How fast conversations go through every gate into a dataset, and whether ten times as many take about ten times as long and
- * how much memory they take: 10 thousand, then 100 thousand, each scored beforehand, of as many users as a real shop would have. Nothing
- * leaves out the expensive gates: most pass to the last one. `--max 10000` stops earlier.
+ * How fast conversations go through every gate into a dataset, whether ten times as many take about ten times as long, and how
+ * much memory they take: 10 thousand, then 100 thousand, each scored beforehand, of as many users as a real shop would have. Nothing
+ * leaves out the expensive gates: most pass to the last one. Each step is curated by a process of its own, whose memory nothing
+ * else has grown. `--max 10000` stops earlier, `--max 1000000` adds a step; `--own-words 0.1` lets a tenth of the conversations ask
+ * what nobody else asks.
  * Progress on stderr; the last line of stdout is one JSON object: `per_s` of the largest step, `growth` of its time over that of the
- * step before, `cpu_growth` the same of this process's processor time, which neighbours on the machine change less, `server_cpu_growth` of the database's, `rss_mb` the most that the process took beyond what it had before it curated.
+ * step before, `cpu_growth` the same of that process's processor time, which neighbours on the machine change less, `server_cpu_growth`
+ * of the database's; `rss_mb` the most memory that the process of the largest step had, `rss_before_mb` what it had before it curated,
+ * `rss_growth` the first over the same of the step before; `steps` has them for each.
  */
+import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { openArtifacts } from '../src/artifacts/open.ts';
 import { curateWindow } from '../src/curate/run.ts';
@@ -17,17 +23,25 @@ import { scoreWindow } from '../src/score/run.ts';
 import { weighted } from '../src/score/weighted.ts';
 import { giveConsent } from '../src/store/consents.ts';
 import { entry } from '../src/store/fixtures.ts';
-import { openStore } from '../src/store/postgres.ts';
+import { openStore, type Store } from '../src/store/postgres.ts';
 import { writeEntries } from '../src/store/record.ts';
-import { growthOf, type Times, timesOf, timesText } from './processor-time.ts';
+import { growthOf, startedSeconds, type Times, timesOf, timesText } from './processor-time.ts';
 
-const { values } = parseArgs({ options: { max: { type: 'string', default: '100000' } } });
+const options = {
+  max: { type: 'string', default: '100000' },
+  'own-words': { type: 'string', default: '0' },
+  /** The home that holds the database: curates what is in it, and says what that took. */
+  home: { type: 'string' },
+} as const;
+const { values } = parseArgs({ options });
 const max = Number(values.max);
 if (!Number.isInteger(max) || max < 1000) throw new Error(`--max ${values.max} must be a whole number from 1000 on.`);
-const steps = [...new Set([10_000, max].filter((step) => step <= max))];
+const steps = [...new Set([10_000, 100_000, max].filter((step) => step <= max))];
+const ownWords = Number(values['own-words']);
 
 const reward = weighted({ resolved: [1, outcome('resolved')] });
 const [users, hourMs] = [2000, 3_600_000];
+const apartMs = 60;
 const began = Date.now() - 20 * hourMs;
 const topics = [
   'order',
@@ -51,64 +65,103 @@ const asks = [
   'how do I get',
 ];
 const pick = (list: readonly string[], n: number): string => list[n % list.length]!;
+/** Words with digits say nothing to k-anonymity. */
+const letters = (text: string): string => text.replace(/\d/g, (digit) => 'abcdefghij'[Number(digit)]!);
 const about = (n: number): string =>
   Array.from({ length: 40 }, (_, i) => `w${(n * 7919 + i * 104_729) % 9973}`).join(' ');
 
-const home = mkdtempSync(join(tmpdir(), 'pawl-bench-curate-'));
-const store = await openStore({ home });
-try {
-  for (let i = 0; i < users; i++) await giveConsent(store, 'bench', `user-${i}`, new Date(began - hourMs));
+const window = { agent: 'bench', spec: reward, since: new Date(began - 20 * hourMs), until: new Date() };
+type Curated = {
+  readonly rows: number;
+  readonly clock: number;
+  readonly own: number;
+  readonly before: number;
+  readonly most: number;
+};
+
+async function curate(home: string): Promise<Curated> {
+  const store = await openStore({ home, join: true });
   const artifacts = openArtifacts({ home });
-  const times: Times[] = [];
-  let [made, rows, rss] = [0, 0, 0];
-  for (const step of steps) {
-    for (; made < step; made += 500) {
-      const entries = Array.from({ length: Math.min(500, step - made) }, (_, k) => {
-        const n = made + k;
-        const id = `talk-${n}`;
-        const question = `Hello, ${pick(asks, n)} my ${pick(topics, n * 3)} ${n}? ${about(n)}`;
-        const turns = converse(question, [{ say: `It is here, ${about(n + 1)}.` }], {
-          ...{ agent: 'bench', trajectory: id, user: `user-${n % users}`, startedAt: began + n * 100 },
-        });
-        const target = { kind: 'trajectory', id } as const;
-        const resolved = { kind: 'outcome', name: 'resolved', value: 1, user: null, target } as const;
-        const at = began + n * 100 + 1000;
-        return [
-          ...turns.map((turn) => ({ kind: 'turn' as const, turn })),
-          entry.signal({ ...resolved, agent: 'bench', identity: `resolved ${id}`, at, receivedAt: at }),
-        ];
-      });
-      await writeEntries(store, entries.flat());
+  const before = process.memoryUsage.rss() / 2 ** 20;
+  let rows = 0;
+  const { clock, own } = await timesOf(async () => {
+    ({ rows } = await curateWindow(store, artifacts, { ...window, now: new Date(), settings: { kAnonymity: 5 } }));
+  });
+  await store.close();
+  return { rows, clock, own, before, most: process.resourceUsage().maxRSS / 1024 };
+}
+
+async function curateApart(home: string): Promise<Curated> {
+  const args = ['--import', 'tsx', fileURLToPath(import.meta.url), '--home', home];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  let said = '';
+  child.stdout.on('data', (text) => {
+    said += text;
+  });
+  const code = await new Promise((resolve) => child.on('close', resolve));
+  if (code !== 0) throw new Error(`The process that curates ended with ${code}.`);
+  return JSON.parse(said);
+}
+
+async function bench(): Promise<void> {
+  const home = mkdtempSync(join(tmpdir(), 'pawl-bench-curate-'));
+  const store = await openStore({ home });
+  try {
+    for (let i = 0; i < users; i++) await giveConsent(store, 'bench', `user-${i}`, new Date(began - hourMs));
+    const curated: (Curated & { readonly step: number; readonly times: Times })[] = [];
+    let made = 0;
+    for (const step of steps) {
+      for (; made < step; made += 500) await record(store, made, Math.min(500, step - made));
+      await scoreWindow(store, { ...window, now: new Date() });
+      console.error(`${step} conversations recorded and scored`);
+      const started = startedSeconds();
+      const one = await curateApart(home);
+      // The process that curated has ended, and is not among those that are counted.
+      const server = started === null ? null : startedSeconds()! - started;
+      const times = { clock: one.clock, own: one.own, server };
+      curated.push({ ...one, step, times });
+      console.error(`${step} curated in ${timesText(times)}: ${one.rows} rows, ${one.most.toFixed(0)} MB at most`);
     }
-    const window = { agent: 'bench', spec: reward, since: new Date(began), until: new Date(), now: new Date() };
-    await scoreWindow(store, window);
-    console.error(`${step} conversations recorded and scored`);
-    globalThis.gc?.();
-    const before = process.memoryUsage.rss();
-    let most = before;
-    const watch = setInterval(() => {
-      most = Math.max(most, process.memoryUsage.rss());
-    }, 50);
-    times.push(
-      await timesOf(async () => {
-        ({ rows } = await curateWindow(store, artifacts, { ...window, settings: { kAnonymity: 5 } }));
+    const last = curated.at(-1)!;
+    const former = curated.at(-2);
+    console.log(
+      JSON.stringify({
+        ...{ conversations: made, rows: last.rows, per_s: Math.round(made / last.clock) },
+        ...(former && growthOf(former.times, last.times, last.step / former.step)),
+        ...{ rss_mb: Math.round(last.most), rss_before_mb: Math.round(last.before) },
+        ...(former && { rss_growth: Number((last.most / former.most).toFixed(2)) }),
+        steps: curated.map(({ step, clock, most }) => ({
+          ...{ conversations: step, per_s: Math.round(step / clock), rss_mb: Math.round(most) },
+        })),
       }),
     );
-    clearInterval(watch);
-    rss = (most - before) / 2 ** 20;
-    console.error(
-      `${step} curated in ${timesText(times.at(-1)!)}: ${rows} rows, ${rss.toFixed(0)} MB more than before`,
-    );
+  } finally {
+    await store.close();
+    rmSync(home, { recursive: true, force: true });
   }
-  const [first, last] = [times[0]!, times.at(-1)!];
-  console.log(
-    JSON.stringify({
-      ...{ conversations: made, rows, per_s: Math.round(made / last.clock) },
-      ...(times.length > 1 && growthOf(first, last, steps.at(-1)! / steps[0]!)),
-      rss_mb: Math.round(rss),
-    }),
-  );
-} finally {
-  await store.close();
-  rmSync(home, { recursive: true, force: true });
 }
+
+async function record(store: Store, from: number, count: number): Promise<void> {
+  const entries = Array.from({ length: count }, (_, k) => {
+    const n = from + k;
+    const id = `talk-${n}`;
+    const asked =
+      (n * 0.6180339887) % 1 < ownWords
+        ? letters(`${n} ${about(n)}`)
+        : `${pick(asks, n)} my ${pick(topics, n * 3)} ${n}? ${about(n)}`;
+    const turns = converse(`Hello, ${asked}`, [{ say: `It is here, ${about(n + 1)}.` }], {
+      ...{ agent: 'bench', trajectory: id, user: `user-${n % users}`, startedAt: began + n * apartMs },
+    });
+    const target = { kind: 'trajectory', id } as const;
+    const resolved = { kind: 'outcome', name: 'resolved', value: 1, user: null, target } as const;
+    const at = began + n * apartMs + 1000;
+    return [
+      ...turns.map((turn) => ({ kind: 'turn' as const, turn })),
+      entry.signal({ ...resolved, agent: 'bench', identity: `resolved ${id}`, at, receivedAt: at }),
+    ];
+  });
+  await writeEntries(store, entries.flat());
+}
+
+if (values.home === undefined) await bench();
+else console.log(JSON.stringify(await curate(values.home)));

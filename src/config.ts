@@ -10,6 +10,7 @@ import { type Agent, agentSchema } from './agent.ts';
 import { isReference } from './artifacts/artifact.ts';
 import { artifactSettings } from './artifacts/settings.ts';
 import { mergedPii, piiSettings } from './collect/redact/settings.ts';
+import { isConfidential } from './curate/confidential.ts';
 import { alertSettings, hookSettings } from './deploy/hooks-settings.ts';
 import { thinkingDialects } from './deploy/release.ts';
 import { engineUpstream } from './engine/open.ts';
@@ -60,7 +61,7 @@ const upstream = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'It is part of your deployment, so that models that learned from what is confidential may be served there (docs/curate.md).',
+      'It is part of your deployment, so that models that learned from what is confidential may be served there, and a judge there may be shown it (docs/curate.md).',
     ),
   adapters: z
     .strictObject({
@@ -301,7 +302,7 @@ export function parseConfig(input: unknown, env: Variables, folder: string, file
     artifacts: typeof artifacts === 'object' ? artifacts : resolve(folder, artifacts ?? join(home, 'artifacts')),
     agents: agents.map((agent) => ({
       ...fromFolder(agent, folder),
-      judging: judgingOf(judge, agent.judge, upstreams),
+      judging: judgingOf(judge, agent.judge, upstreams, (words) => isConfidential(words, agent.curate.confidential)),
       embedding: embeddingOf(agent.evaluate.embeddings, upstreams),
       pii: mergedPii(parsed.data.pii, agent.pii),
     })),

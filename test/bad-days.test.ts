@@ -3,8 +3,12 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { feedback } from '../src/score/feedback.ts';
+import { scoreWindow } from '../src/score/run.ts';
+import { weighted } from '../src/score/weighted.ts';
 import { processStart } from '../src/store/lock.ts';
 import type { Store } from '../src/store/postgres.ts';
+import { listScores } from '../src/store/scores.ts';
 import { readTrajectory } from '../src/store/trajectories.ts';
 import { startLoad } from './load.ts';
 import { holdDatabase, isThorough, type PawlProcess, startPawl, until } from './pawl.ts';
@@ -255,6 +259,30 @@ describe('signals', () => {
       { kind: 'outcome', name: 'resolved', value: 1 },
     ]);
     expect(JSON.stringify(signals)).not.toContain('ann@example.com');
+  });
+
+  it('in a storm, a user’s votes count once, and the others of the same key beside it once', async () => {
+    const model = 'echo';
+    await post(
+      '/t/stormy/v1/chat/completions',
+      { model, messages: [{ role: 'user', content: 'x' }] },
+      { 'x-pawl-user': 'ann' },
+    );
+    const vote = (user: string, vote: string) => post('/v1/feedback', { trajectory: 'stormy', vote, user });
+    const storm = [
+      ...Array.from({ length: 60 }, () => vote('ann', 'up')),
+      ...Array.from({ length: 10 }, (_, i) => vote(`nobody ${i}`, 'down')),
+    ];
+    expect(new Set((await Promise.all(storm)).map(({ status }) => status))).toEqual(new Set([202]));
+    const recorded = await until(
+      () => readTrajectory(store, 'stormy'),
+      (found) => found?.signals.length === 11,
+    );
+    const { agent } = recorded!.trajectory;
+    const spec = weighted({ votes: [1, feedback()] });
+    const now = new Date();
+    await scoreWindow(store, { agent, spec, since: new Date(+now - 3_600_000), until: now, now });
+    expect(await listScores(store, 'stormy')).toMatchObject([{ total: 0.5, parts: { votes: { reason: '2 voters' } } }]);
   });
 
   it('that say nothing are refused', async () => {

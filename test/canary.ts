@@ -2,13 +2,15 @@
  * Personal data of invented people through all of Pawl: into the gateway in every place that a caller or a model server can write to, by
  * every door that records, by labels and by import, through scoring and curating into exported files, and then looked for in every byte that is left: the database's files and
  * its log, the journal, the process's output, and the exports. Names and addresses too, since entities are looked for
- * before recording here.
+ * before recording here. With `learns` a model is trained on them as well and a release made of it: then also in what the run keeps of
+ * itself (episodes, curves, weights), what an MLflow server is told, the model card, and what commands say.
  */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { startMlflow } from '../src/train/fixtures/mlflow.ts';
 import { canariesOf } from './identities.ts';
 import { startPawl, until } from './pawl.ts';
 import { startUpstream } from './upstream.ts';
@@ -28,13 +30,19 @@ export type CanaryResult = {
   readonly exported: number;
 };
 
-export async function runCanary(people: number): Promise<CanaryResult> {
+export async function runCanary(people: number, { learns = false } = {}): Promise<CanaryResult> {
+  const mlflow = await startMlflow();
   const upstream = await startUpstream();
   const folder = mkdtempSync(join(tmpdir(), 'pawl-canary-'));
   const config = join(folder, 'pawl.config.ts');
   const curate = { minScore: 0, minMeasured: 0, kAnonymity: 1, nearDuplicate: 1, maxUserShare: 1 };
   const agent = { name: 'agent', curate };
-  const settings = { agents: [agent], upstreams: { echo: { baseUrl: upstream.url } }, pii: { entities: 'record' } };
+  const settings = {
+    agents: [agent],
+    upstreams: { echo: { baseUrl: upstream.url } },
+    pii: { entities: 'record' },
+    mlflow: { url: mlflow.url },
+  };
   writeFileSync(config, `export default ${JSON.stringify(settings)};`);
   const home = join(folder, 'home');
   const pawl = await startPawl({}, home, undefined, ['--config', config]);
@@ -164,10 +172,33 @@ export async function runCanary(people: number): Promise<CanaryResult> {
       (sum, path) => sum + readFileSync(path, 'utf8').split('\n').filter(Boolean).length,
       0,
     );
-    const said = await command('pii', 'report', '--since', '1d', '--json');
+    const said = [await command('pii', 'report', '--since', '1d', '--json'), await command('overview')];
+    if (learns) {
+      const without = ['--without', 'points,clean,private,types,balance,canaries,shifts'];
+      const practice = ['--environment', 'examples/support-desk/desk.ts#supportDesk', '--steps', '1'];
+      const little = [...practice, '--tasks-per-step', '2', '--attempts', '2', '--budget-tokens', '20000'];
+      const base = ['--base', 'examples/support-desk/model', '--recipe', 'sft-grpo', '--id', 'seen'];
+      const trained = await command('train', '--dataset', dataset.id, ...base, ...little, ...without, '--json');
+      said.push(trained, await command('runs', 'show', 'seen'), await command('runs', 'episodes', 'seen'));
+      const weights = (JSON.parse(trained) as { model: string }).model;
+      said.push(await command('releases', 'create', 'seen', '--checkpoint', weights, '--run', 'seen'));
+      said.push(await command('releases', 'card', 'seen'), await command('reward', 'what-if', 'feedback:1'));
+      for (const list of [
+        'reward status',
+        'labels list',
+        'labels export',
+        'review list',
+        'audit list',
+        'overview --json',
+      ])
+        said.push(await command(...list.split(' ')));
+      if (mlflow.runs.length !== 1) throw new Error(`MLflow was told of ${mlflow.runs.length} runs.`);
+    }
     await pawl.kill();
+    const told = mlflow.runs.map(({ params, tags, ...run }) => ({ ...run, params: [...params], tags: [...tags] }));
     const texts: [string, Buffer][] = [
-      ['output', Buffer.from(pawl.output() + said)],
+      ['output', Buffer.from(pawl.output() + said.join('\n'))],
+      ['MLflow', Buffer.from(JSON.stringify(told))],
       ...filesIn(folder).map((path): [string, Buffer] => [path.slice(folder.length), readFileSync(path)]),
     ];
     const survivors = search(texts, people);
@@ -175,6 +206,7 @@ export async function runCanary(people: number): Promise<CanaryResult> {
   } finally {
     await pawl.kill();
     await upstream.close();
+    await mlflow.close();
     rmSync(folder, { recursive: true, force: true });
   }
 }

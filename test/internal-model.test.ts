@@ -17,6 +17,7 @@ import { newModel } from '../src/engine/new-model.ts';
 import { createOnnxEngine } from '../src/engine/onnx/engine.ts';
 import { feedback } from '../src/score/feedback.ts';
 import { converse } from '../src/score/fixtures.ts';
+import { judge } from '../src/score/judge.ts';
 import { weighted } from '../src/score/weighted.ts';
 import { giveConsent } from '../src/store/consents.ts';
 import { entry } from '../src/store/fixtures.ts';
@@ -24,6 +25,7 @@ import type { Store } from '../src/store/postgres.ts';
 import { writeEntries } from '../src/store/record.ts';
 import { withStore } from '../src/store/test-store.ts';
 import { createTrainings, type Trainings } from '../src/train/trainings.ts';
+import { startJudge } from './judge-server.ts';
 import { until } from './pawl.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-internal-model-'));
@@ -148,6 +150,48 @@ it('is inherited by what is trained from it, and goes to no engine elsewhere', a
     /Dataset desk-v1 is internal.*a server elsewhere.*inside: true/,
   );
   await remote.close();
+});
+
+it('is not shown to a judge outside, and to one that is part of the deployment it is', async () => {
+  const server = await startJudge();
+  const reward = weighted({ judge: [1, judge()] });
+  const scoredWith = async (inside: boolean) => {
+    const upstreams = { box: { baseUrl: server.url, inside } };
+    const agents = [{ name: 'desk', reward: inside ? { ...reward, version: 'again' } : reward }];
+    const judging = parseConfig({ home, agents, upstreams, judge: { upstream: 'box', model: 'j' } }, {}, folder);
+    const adminHash = await ensureAdminToken(home, async () => {});
+    const door = createApi({
+      ...{ store, artifacts, config: judging, adminHash, trainings },
+      ...{ secret: 's'.repeat(32), recorder: () => ({}) as never },
+    });
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const ask = async (path: string, body?: object) => {
+      const how = body && { method: 'POST', body: JSON.stringify(body) };
+      // biome-ignore lint/suspicious/noExplicitAny: the bodies of every route
+      return (await (await door.request(path, { ...how, headers })).json()) as any;
+    };
+    const window = { agent: 'desk', since: new Date(Date.now() - 60_000).toISOString() };
+    const { calls } = await ask('/api/score/plans', window);
+    const { judge: took } = await ask('/api/score/runs', window);
+    const { scores } = await ask('/api/trajectories/by-heron/scores');
+    return { planned: calls, calls: took.calls, withheld: took.withheld, part: scores[0].parts.judge };
+  };
+  try {
+    const said = converse('Who works on it?', [{ say: 'Team 7.' }], { trajectory: 'by-heron', startedAt: Date.now() });
+    const turns = said.map((turn): JournalEntry => ({ kind: 'turn', turn: { ...turn, release: 'in' } }));
+    await writeEntries(store, turns);
+    expect(await scoredWith(false)).toMatchObject({
+      ...{ planned: 0, calls: 0, withheld: 1 },
+      part: {
+        value: null,
+        reason: expect.stringMatching(/^the model of in is internal, .*upstream box.*inside: true/),
+      },
+    });
+    expect(server.bodies).toEqual([]);
+    expect(await scoredWith(true)).toMatchObject({ planned: 1, calls: 1, withheld: 0, part: { value: 0.8 } });
+  } finally {
+    await server.close();
+  }
 });
 
 it('is not loaded at a server that was taken out of the deployment after it was registered', async () => {

@@ -29,7 +29,7 @@ beforeAll(async () => {
     config,
     `import { defineConfig, judge, rubric, weighted } from 'pawl';
      export default defineConfig({
-       agents: [{ name: 'desk', reward: weighted({ judge: [0.5, judge()], tone: [0.5, rubric('tone.md')] }) }],
+       agents: [{ name: 'desk', curate: { confidential: { phrases: ['Project Heron'] } }, reward: weighted({ judge: [0.5, judge()], tone: [0.5, rubric('tone.md')] }) }],
        upstreams: { box: { baseUrl: ${JSON.stringify(server.url)}, price: { prompt: 2, completion: 10 } } },
        judge: { upstream: 'box', model: 'large', budget: { day: 5 } },
      });\n`,
@@ -56,11 +56,11 @@ const api = async (path: string, body?: object) => {
   });
   return (await response.json()) as Record<string, unknown>;
 };
-const say = (key: string, trajectory: string, headers: Record<string, string> = {}) =>
+const say = (key: string, trajectory: string, headers: Record<string, string> = {}, content = 'When was it sent?') =>
   fetch(`${pawl.url}/t/${trajectory}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
-    body: JSON.stringify({ model: 'large', messages: [{ role: 'user', content: 'When was it sent?' }] }),
+    body: JSON.stringify({ model: 'large', messages: [{ role: 'user', content }] }),
   });
 const recorded = (id: string) =>
   until(
@@ -122,4 +122,16 @@ it('a judge behind the gateway is recorded as a judge, or refused: its calls nev
   expect(mayTrain({ ...trajectory, consent: 'given' })).toBe(false);
   expect(await readTrajectory(store, 'judging-1')).toBeNull();
   expect(await json('score', 'run', '--since', '1h')).toMatchObject({ trajectories: 1 });
+});
+
+it('is not shown what the agent calls confidential, and the run and the score say so', async () => {
+  await say(pawl.key, 'case-2', {}, 'What is Project Heron?');
+  await recorded('case-2');
+  expect(await json('score', 'run', '--since', '1h', '--dry-run')).toMatchObject({ pending: 1, calls: 0 });
+  expect(await run('score', 'run', '--since', '1h')).toContain(
+    'The judge was not asked; 0 verdicts were known already. 2 were not shown to it: what is internal stays inside.',
+  );
+  expect(await run('score', 'show', 'case-2')).toContain(
+    'it holds what is confidential, and the judge is at upstream box, which is not known as part of the deployment',
+  );
 });

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { runCanary } from './canary.ts';
 
-test('nothing of five hundred invented people survives in the database, its log, the journal, the output or exported files', async () => {
-  const { survivors, turns, exported } = await runCanary(500);
+test('nothing of five hundred invented people survives in the database, its log, the journal, the output, exported files or a model’s papers', async () => {
+  const { survivors, turns, exported } = await runCanary(500, { learns: true });
   expect(survivors).toEqual([]);
   expect(turns).toBe(500 * 19 * 3);
   expect(exported).toBeGreaterThan(0);
-});
+}, 3_600_000);

@@ -55,6 +55,15 @@ it('imports a file that is larger than other bodies may be, and names its bad li
   });
 });
 
+it('a file may be given a name, as the source that curating bounds', async () => {
+  const send = (source: string) =>
+    call('POST', `/api/trajectories/import?agent=desk&source=${source}`, line('named', 'Hi.'), 'application/x-ndjson');
+  expect(await send('no%20name')).toMatchObject({ status: 400 });
+  expect(await send('crm')).toMatchObject({ status: 200, body: { turns: 1 } });
+  expect(await call('GET', '/api/trajectories/named')).toMatchObject({ body: { turns: [{ upstream: 'import:crm' }] } });
+  expect(await call('GET', '/api/trajectories/one')).toMatchObject({ body: { turns: [{ upstream: 'import' }] } });
+});
+
 it('takes labels, shows them, and says what it cannot take', async () => {
   const labels = [{ trajectory: 'one', score: 0.5, parts: { tools: 1 }, reviewer: 'rita' }];
   const sent = await call('POST', '/api/labels', JSON.stringify({ labels }));
@@ -78,7 +87,7 @@ it('says how far the reward agrees, proposes weights, and compares versions', as
     }),
   );
   await call('POST', '/api/trajectories/import', lines.join('\n'), 'application/x-ndjson');
-  expect(await call('POST', '/api/score/runs', '{}')).toMatchObject({ body: { scored: 32 } });
+  expect(await call('POST', '/api/score/runs', '{}')).toMatchObject({ body: { scored: 33 } });
   const { body: status } = await call('GET', '/api/reward');
   expect(status).toMatchObject({ agent: 'desk', total: { labels: 30 }, drift: expect.any(Array) });
   expect(status.parts).toContainEqual(expect.objectContaining({ part: 'feedback', spearman: 1, state: 'ok' }));
@@ -86,7 +95,7 @@ it('says how far the reward agrees, proposes weights, and compares versions', as
   expect(proposal).toMatchObject({ verdict: expect.any(String), parts: expect.any(Array) });
   const { body: listed } = await call('GET', '/api/reward/versions');
   const [{ version }] = listed.versions as [{ version: string }];
-  expect(listed.versions).toMatchObject([{ scores: 32, current: true }]);
+  expect(listed.versions).toMatchObject([{ scores: 33, current: true }]);
   expect(await call('GET', `/api/reward/compare?a=${version}&b=${version}`)).toMatchObject({
     body: { conversations: expect.any(Number), spearman: 1, swaps: [] },
   });

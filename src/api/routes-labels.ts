@@ -1,6 +1,6 @@
 /** What was recorded or judged elsewhere comes in: conversations, and labels. And labels as they stand. */
 import { createRoute, z } from '@hono/zod-openapi';
-import { formats } from '../collect/conversation.ts';
+import { formats, sourceName } from '../collect/conversation.ts';
 import { cutLines } from '../collect/cut-lines.ts';
 import { importConversations } from '../collect/import.ts';
 import { importLabels } from '../collect/import-labels.ts';
@@ -43,6 +43,9 @@ const importRoute = createRoute({
       agent,
       format: z.enum(formats).optional().openapi({ description: 'Of the lines; without it, told by each line.' }),
       origin: z.enum(origins).default('production'),
+      source: sourceName
+        .optional()
+        .openapi({ description: 'What it is called where `curate.maxSourceShare` bounds one source.' }),
     }),
     body: { required: true, content: { 'application/x-ndjson': { schema: z.string() } } },
   },
@@ -133,11 +136,11 @@ export const labelRoutes = ({ store, config, secret }: LabelParts) => {
   const once = oneAtATime('An import');
   return createRouter()
     .openapi(importRoute, async (c) => {
-      const { agent: name, format, origin } = c.req.valid('query');
+      const { agent: name, format, origin, source } = c.req.valid('query');
       const known = knownAgent(config, name).name;
       const counts = await once(known, () =>
         importConversations(store, {
-          ...{ agent: known, format, origin, secret, now: new Date(), signal: c.req.raw.signal },
+          ...{ agent: known, format, origin, source, secret, now: new Date(), signal: c.req.raw.signal },
           pii: piiOfAgents(config),
           lines: cutLines(chunksOf(c.req.raw.body)),
         }),

@@ -62,7 +62,16 @@ export type ConversationContext = {
   readonly origin: Origin;
   readonly secret: string;
   readonly format?: Format | undefined;
+  /** What the file is called where curating bounds what one source may bring; without it `import`. */
+  readonly source?: string | undefined;
 };
+
+/** As which upstream it answered that nobody here asked: names of upstreams have no colon. */
+export const importedFrom = (source: string | undefined): string =>
+  source === undefined ? 'import' : `import:${source}`;
+export const sourceName = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/, 'lower-case letters, digits and _ . - only, at most 63');
 
 export type Conversation = {
   readonly trajectory: string;
@@ -141,7 +150,7 @@ type Place = ConversationContext & {
 };
 
 function turnOf(line: OpenAiLine, place: Place & { readonly position: number; readonly k: number }): TurnInput {
-  const { agent, origin, trajectory, at, position, k, digest } = place;
+  const { agent, origin, trajectory, at, position, k, digest, source } = place;
   const message = line.messages[position]!;
   const startedAt = at + k * spacingMs;
   const calls = Array.isArray(message.tool_calls) && message.tool_calls.length > 0;
@@ -149,7 +158,7 @@ function turnOf(line: OpenAiLine, place: Place & { readonly position: number; re
   return {
     id: uuidOf(startedAt, digest('turn', agent, trajectory, k, message)),
     ...{ agent, trajectory, user: line.user ?? null, origin, keys: line.keys ?? [], endpoint: 'chat', startedAt },
-    ...{ firstTokenMs: null, latencyMs: 0, upstream: 'import', release: 'imported' },
+    ...{ firstTokenMs: null, latencyMs: 0, upstream: importedFrom(source), release: 'imported' },
     ...{ status: 'ok', httpStatus: 200, error: null, attempts: 1, stream: false },
     content: {
       model,

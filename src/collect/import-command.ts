@@ -1,17 +1,22 @@
 /** `pawl trajectories import`: conversations of a file, as if they had come through the gateway. */
 import { createReadStream, existsSync } from 'node:fs';
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { type CommonOptions, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
 import { NotFoundError } from '../errors.ts';
 import { counted, sayProgress, type Terminal } from '../terminal.ts';
-import { type Format, formats } from './conversation.ts';
+import { type Format, formats, sourceName } from './conversation.ts';
 import { cutLines } from './cut-lines.ts';
 import { type ImportCounts, importConversations } from './import.ts';
 import { piiOfAgents } from './redact/settings.ts';
 import { type Origin, origins } from './trajectory.ts';
 
-type ImportOptions = CommonOptions & { readonly agent?: string; readonly format?: Format; readonly origin: Origin };
+type ImportOptions = CommonOptions & {
+  readonly agent?: string;
+  readonly format?: Format;
+  readonly origin: Origin;
+  readonly source?: string;
+};
 
 /** Lines of a file; `-` is standard input. */
 export function linesOf(file: string): AsyncIterable<string> {
@@ -24,6 +29,12 @@ export function sayProblems({ bad, problems }: Pick<ImportCounts, 'bad' | 'probl
   if (bad > problems.length) terminal.write(terminal.paint.yellow(`  and ${bad - problems.length} more`));
 }
 
+const sourceOf = (text: string): string => {
+  const { data, error } = sourceName.safeParse(text);
+  if (error) throw new InvalidArgumentError(`A source is called by ${error.issues[0]!.message}.`);
+  return data;
+};
+
 export const importCommand = (): Command =>
   withConfigOption(new Command('import'))
     .description('Read conversations from a file of JSON lines; what was imported before is left alone.')
@@ -31,6 +42,7 @@ export const importCommand = (): Command =>
     .option('--agent <name>', 'whose (default: the first of the settings)')
     .addOption(new Option('--format <format>', 'of the lines (default: told by each line)').choices(formats))
     .addOption(new Option('--origin <origin>', 'where they came from').choices(origins).default('production'))
+    .option('--source <name>', 'what it is called where `curate.maxSourceShare` bounds one source', sourceOf)
     .option('--json', 'the counts as one JSON object')
     .addHelpText('after', '\nExample:\n  pawl trajectories import logs.jsonl --agent support-desk')
     .action((file: string, options: ImportOptions) =>
@@ -38,7 +50,15 @@ export const importCommand = (): Command =>
         const { name: agent } = agentOf(config, options.agent);
         const progress = sayProgress();
         const counts = await importConversations(store, {
-          ...{ agent, origin: options.origin, format: options.format, secret, now: new Date(), lines: linesOf(file) },
+          ...{
+            agent,
+            origin: options.origin,
+            format: options.format,
+            source: options.source,
+            secret,
+            now: new Date(),
+            lines: linesOf(file),
+          },
           pii: piiOfAgents(config),
           onProgress: ({ conversations }) => progress(() => `${conversations} conversations so far …`),
         });

@@ -20,6 +20,7 @@ const folderOf = (home: string): string => join(home, 'datasets');
 const olderFile = (id: string): string => join('datasets', `${id}.jsonl`);
 
 const flushAt = 1024 * 1024;
+const readAtOnce = 64 * 1024;
 const staleMs = 24 * 60 * 60 * 1000;
 
 /** A file under a name of its own that nobody reads, until it is kept or dropped. */
@@ -28,6 +29,10 @@ export type Draft = {
   add(line: string): Promise<{ readonly start: number; readonly length: number }>;
   /** Reads a line back. */
   read(at: { readonly start: number; readonly length: number }): Promise<string>;
+  /** How many bytes were added. */
+  length(): number;
+  /** Reads the lines between two places, a block at a time. */
+  lines(from: number, to: number): AsyncGenerator<string>;
   /** SHA-256 of all that was added. */
   hash(): string;
   /** Its path, all of it written; nothing is added any more. */
@@ -61,6 +66,16 @@ export async function openDraft(home: string): Promise<Draft> {
     if (!closed) await file.close();
     closed = true;
   };
+  const read = async (start: number, length: number): Promise<Buffer> => {
+    await flush();
+    const bytes = Buffer.alloc(length);
+    for (let at = 0; at < length; ) {
+      const { bytesRead } = await file.read(bytes, at, length - at, start + at);
+      if (bytesRead === 0) throw new Error(`${path} is shorter than what was written to it; is the disk full?`);
+      at += bytesRead;
+    }
+    return bytes;
+  };
   return {
     async add(line) {
       const bytes = Buffer.from(`${line}\n`);
@@ -71,15 +86,19 @@ export async function openDraft(home: string): Promise<Draft> {
       if (bufferedBytes >= flushAt) await flush();
       return { start, length: bytes.length - 1 };
     },
-    async read({ start, length }) {
-      await flush();
-      const bytes = Buffer.alloc(length);
-      for (let at = 0; at < length; ) {
-        const { bytesRead } = await file.read(bytes, at, length - at, start + at);
-        if (bytesRead === 0) throw new Error(`${path} is shorter than what was written to it; is the disk full?`);
-        at += bytesRead;
+    read: async ({ start, length }) => (await read(start, length)).toString(),
+    length: () => written + bufferedBytes,
+    async *lines(from, to) {
+      let begun = Buffer.alloc(0);
+      for (let at = from; at < to; at += readAtOnce) {
+        const bytes = Buffer.concat([begun, await read(at, Math.min(readAtOnce, to - at))]);
+        let line = 0;
+        for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, line)) {
+          yield bytes.toString('utf8', line, end);
+          line = end + 1;
+        }
+        begun = bytes.subarray(line);
       }
-      return bytes.toString();
     },
     hash: () => digest.copy().digest('hex'),
     async finish() {

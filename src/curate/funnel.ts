@@ -4,20 +4,20 @@
  */
 import { z } from 'zod';
 
-const count = z.int().nonnegative();
+const whole = z.int().nonnegative();
 
 export const funnelStep = z.strictObject({
   gate: z.string(),
-  entered: count,
-  passed: count,
+  entered: whole,
+  passed: whole,
   /** Reason → how many were left out for it. */
-  left: z.record(z.string(), count),
+  left: z.record(z.string(), whole),
 });
 export type FunnelStep = Readonly<z.infer<typeof funnelStep>>;
 
 export type FunnelCount = {
   /** `reason` null: it passed. */
-  add(gate: string, reason: string | null): void;
+  add(gate: string, reason: string | null, count?: number): void;
   /** Every gate in its order, those nobody came to as well; reasons by name. */
   steps(): FunnelStep[];
 };
@@ -25,11 +25,11 @@ export type FunnelCount = {
 export function countFunnel(gates: readonly string[]): FunnelCount {
   const counts = new Map(gates.map((gate) => [gate, { passed: 0, left: new Map<string, number>() }]));
   return {
-    add(gate, reason) {
+    add(gate, reason, count = 1) {
       const at = counts.get(gate);
       if (at === undefined) throw new Error(`'${gate}' is not a gate of this funnel; it has ${gates.join(', ')}.`);
-      if (reason === null) at.passed++;
-      else at.left.set(reason, (at.left.get(reason) ?? 0) + 1);
+      if (reason === null) at.passed += count;
+      else if (count > 0) at.left.set(reason, (at.left.get(reason) ?? 0) + count);
     },
     steps: () =>
       [...counts].map(([gate, { passed, left }]) => ({

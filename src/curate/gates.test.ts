@@ -3,8 +3,10 @@ import { converse, trajectory } from '../score/fixtures.ts';
 import type { Score } from '../score/score.ts';
 import { noon } from '../store/fixtures.ts';
 import { noWalls } from '../store/walls.ts';
+import type { Passed } from './candidates.ts';
+import { waitingFor } from './fixtures-waiting.ts';
 import { countFunnel } from './funnel.ts';
-import { gateNames, type PassedWhole, type Seen, seenGates, setGates, type Whole, wholeGates } from './gates.ts';
+import { gateNames, passing, type Seen, seenGates, setGates, type Whole, wholeGates } from './gates.ts';
 import { patternOf } from './k-anonymity.ts';
 import { hashWord, signatureOf } from './minhash.ts';
 import { gate } from './own-gate.ts';
@@ -163,50 +165,52 @@ describe('the gates', () => {
   });
 });
 
-describe('the gates over all', () => {
+describe('the gates over all', async () => {
   const named = (name: string) => setGates.find((one) => one.name === name)!;
   const [duplicates, userShare] = [named('duplicates'), named('user share')];
-  const passed = (id: string, fields: Partial<PassedWhole> = {}): PassedWhole => ({
-    ...{ trajectory: id, day: '2026-05-20', users: [], keys: [], tenants: [], taskType: null },
+  const passed = (id: string, fields: Partial<Passed> = {}): Passed => ({
+    ...{ trajectory: id, day: '2026-05-20', users: [], keys: [], sources: [], tenants: [], taskType: null },
     ...{ score: 1, fingerprint: id, question: patternOf(id), wording: signatureOf([hashWord(id)]) },
     ...fields,
   });
-  const kept = (of: (typeof setGates)[number], all: PassedWhole[], seed = 1, given: SettingsInput = {}) =>
-    of
-      .select(all, settings.parse({ maxUserShare: 0.5, ...given }), seed)
-      .kept.map(({ trajectory: id }) => id)
-      .sort();
+  const asked = async (of: (typeof setGates)[number], all: readonly Passed[], seed = 1, given: SettingsInput = {}) => {
+    const rules = settings.parse({ maxUserShare: 0.5, ...given });
+    const waiting = await waitingFor(all, rules, seed);
+    const { kept, left, reason } = await passing(of, waiting.ranked(), waiting, rules);
+    return { kept: [...kept].map((number) => all[number]!), left: left.length, reason };
+  };
+  const kept = async (...args: Parameters<typeof asked>) =>
+    (await asked(...args)).kept.map(({ trajectory: id }) => id).sort();
 
-  test('keep the best of what says the same, whatever came first', () => {
+  test('keep the best of what says the same, whatever came first', async () => {
     const all = [
       passed('a', { fingerprint: 'x', score: 0.8 }),
       passed('b', { fingerprint: 'x', score: 0.9 }),
       passed('c'),
     ];
-    expect(kept(duplicates, all)).toEqual(['b', 'c']);
-    expect(kept(duplicates, all.reverse())).toEqual(['b', 'c']);
+    expect(await kept(duplicates, all)).toEqual(['b', 'c']);
+    expect(await kept(duplicates, all.reverse())).toEqual(['b', 'c']);
   });
 
-  test('among equals the seed draws, and order does not', () => {
+  test('among equals the seed draws, and order does not', async () => {
     const all = Array.from({ length: 10 }, (_, i) => passed(`c${i}`, { fingerprint: 'same' }));
-    const drawn = Array.from({ length: 20 }, (_, seed) => kept(duplicates, all, seed)[0]!);
-    expect(Array.from({ length: 20 }, (_, seed) => kept(duplicates, [...all].reverse(), seed)[0]!)).toEqual(drawn);
+    const draw = (of: Passed[]) =>
+      Promise.all(Array.from({ length: 20 }, async (_, seed) => (await kept(duplicates, of, seed))[0]!));
+    const drawn = await draw(all);
+    expect(await draw([...all].reverse())).toEqual(drawn);
     expect(new Set(drawn).size).toBeGreaterThan(1);
   });
 
-  test('the same conversations recorded again under other ids are drawn alike', () => {
-    const drawn = (run: string, seed: number) =>
-      userShare
-        .select(
-          Array.from({ length: 10 }, (_, i) =>
-            passed(`${run}-${i}`, { users: [i < 8 ? 'ann' : 'bob'], fingerprint: `f${i}` }),
-          ),
-          { ...set, maxUserShare: 0.5 },
-          seed,
-        )
-        .kept.map(({ fingerprint }) => fingerprint);
-    const first = Array.from({ length: 20 }, (_, seed) => drawn('first', seed));
-    expect(Array.from({ length: 20 }, (_, seed) => drawn('again', seed))).toEqual(first);
+  test('the same conversations recorded again under other ids are drawn alike', async () => {
+    const drawn = async (run: string, seed: number) => {
+      const all = Array.from({ length: 10 }, (_, i) =>
+        passed(`${run}-${i}`, { users: [i < 8 ? 'ann' : 'bob'], fingerprint: `f${i}` }),
+      );
+      return (await asked(userShare, all, seed)).kept.map(({ fingerprint }) => fingerprint);
+    };
+    const seeds = Array.from({ length: 20 }, (_, seed) => seed);
+    const first = await Promise.all(seeds.map((seed) => drawn('first', seed)));
+    expect(await Promise.all(seeds.map((seed) => drawn('again', seed)))).toEqual(first);
     expect(new Set(first.map(String)).size).toBeGreaterThan(1);
   });
 
@@ -220,44 +224,46 @@ describe('the gates over all', () => {
     expect(shareLimit([], 0.05)).toBe(1);
   });
 
-  test('keep what at least k people asked the like of, also when they got the same answer', () => {
-    const asked = (question: string, ...people: string[]) =>
+  test('keep what at least k people asked the like of, also when they got the same answer', async () => {
+    const says = (question: string, ...people: string[]) =>
       people.map((user) => passed(`${question} ${user}`, { question: patternOf(question), users: [user] }));
-    const all = [...asked('Where is my order 7?', 'a', 'b', 'c'), ...asked('the heron engine', 'a', 'a2')];
+    const all = [...says('Where is my order 7?', 'a', 'b', 'c'), ...says('the heron engine', 'a', 'a2')];
     const gate = named('k-anonymity');
-    const names = (k: number) => kept(gate, all, 1, { kAnonymity: k }).map((id) => id.split(' ')[0]);
-    expect(names(3)).toEqual(['Where', 'Where', 'Where']);
-    expect(names(4)).toEqual([]);
-    expect(names(1)).toHaveLength(5);
-    const { left } = gate.select(all, settings.parse({ kAnonymity: 3 }), 1);
-    expect(left.map(({ reason }) => reason)).toEqual(Array(2).fill('fewer than 3 people asked the like'));
+    const names = async (k: number) => (await kept(gate, all, 1, { kAnonymity: k })).map((id) => id.split(' ')[0]);
+    expect(await names(3)).toEqual(['Where', 'Where', 'Where']);
+    expect(await names(4)).toEqual([]);
+    expect(await names(1)).toHaveLength(5);
+    expect(await asked(gate, all, 1, { kAnonymity: 3 })).toMatchObject({
+      left: 2,
+      reason: 'fewer than 3 people asked the like',
+    });
   });
 
-  test('bound what comes with one key, of one tenant and of one task type, where there is more than one', () => {
-    const rows = (n: number, fields: (i: number) => Partial<PassedWhole>) =>
+  test('bound what comes with one key, of one tenant and of one task type, where there is more than one', async () => {
+    const rows = (n: number, fields: (i: number) => Partial<Passed>) =>
       Array.from({ length: n }, (_, i) => passed(`r${i}`, fields(i)));
     const share = { maxKeyShare: 0.6, maxTenantShare: 0.6, maxTypeShare: 0.6 };
     // Three of eight against one: with 3 of 5 the larger has 60%.
     const keyed = rows(10, (i) => ({ keys: [i < 8 ? 'big' : 'small'] }));
-    expect(kept(named('key share'), keyed, 1, share)).toHaveLength(5);
-    expect(kept(named('key share'), keyed.slice(0, 8), 1, share)).toHaveLength(8);
+    expect(await kept(named('key share'), keyed, 1, share)).toHaveLength(5);
+    expect(await kept(named('key share'), keyed.slice(0, 8), 1, share)).toHaveLength(8);
     const owned = rows(10, (i) => ({ tenants: i < 8 ? ['acme'] : [] }));
-    expect(kept(named('tenant share'), owned, 1, share)).toHaveLength(10);
+    expect(await kept(named('tenant share'), owned, 1, share)).toHaveLength(10);
     const typed = rows(10, (i) => ({ taskType: i < 8 ? 'refund' : null }));
-    expect(kept(named('balance'), typed, 1, share)).toHaveLength(5);
-    expect(kept(named('balance'), typed, 1)).toHaveLength(10);
+    expect(await kept(named('balance'), typed, 1, share)).toHaveLength(5);
+    expect(await kept(named('balance'), typed, 1)).toHaveLength(10);
   });
 
-  test('keep a user’s best rows, and limit nobody who has no id', () => {
+  test('keep a user’s best rows, and limit nobody who has no id', async () => {
     const ann = Array.from({ length: 8 }, (_, i) => passed(`ann${i}`, { users: ['ann'], score: i / 8 }));
     const others = ['x', 'y', 'z'].map((id) => passed(id));
-    expect(kept(userShare, [...ann, ...others])).toEqual(['ann5', 'ann6', 'ann7', 'x', 'y', 'z']);
+    expect(await kept(userShare, [...ann, ...others])).toEqual(['ann5', 'ann6', 'ann7', 'x', 'y', 'z']);
   });
 
-  test('a conversation of several counts for each of them', () => {
+  test('a conversation of several counts for each of them', async () => {
     const both = Array.from({ length: 8 }, (_, i) => passed(`both${i}`, { users: [`guest${i}`, 'ann'], score: i / 8 }));
     const others = ['x', 'y', 'z'].map((id) => passed(id));
-    expect(kept(userShare, [...both, ...others])).toEqual(['both5', 'both6', 'both7', 'x', 'y', 'z']);
+    expect(await kept(userShare, [...both, ...others])).toEqual(['both5', 'both6', 'both7', 'x', 'y', 'z']);
   });
 });
 
@@ -270,5 +276,5 @@ test('a funnel adds up from the first gate to the last', () => {
     { gate: 'two', entered: 2, passed: 1, left: { c: 1 } },
   ]);
   expect(() => funnel.add('three', null)).toThrow(/'three' is not a gate/);
-  expect(gateNames(set)).toHaveLength(20);
+  expect(gateNames(set)).toHaveLength(21);
 });

@@ -5,7 +5,6 @@
  * whole. The last look at all that passed so far together: how many people asked the like of it first, because that counts people
  * and what follows removes their rows; shares last, because they are shares of what is kept.
  */
-import { createHash } from 'node:crypto';
 import { mayTrain, type Training } from '../collect/own-traffic.ts';
 import { redact, TooMuchWork } from '../collect/redact/redact.ts';
 import type { Counts } from '../collect/redact/redactor.ts';
@@ -14,11 +13,12 @@ import type { Turn } from '../collect/turn.ts';
 import type { Score } from '../score/score.ts';
 import type { Standing } from '../store/consents.ts';
 import type { Walls } from '../store/walls.ts';
+import type { Waiting } from './candidates.ts';
+import { alikeIn, marked } from './column.ts';
 import { isConfidential } from './confidential.ts';
 import { isHeldOut } from './held-out.ts';
-import { createCrowd, type Pattern, questionOf } from './k-anonymity.ts';
-import type { Signature } from './minhash.ts';
-import { firstOfAlike } from './near-duplicates.ts';
+import { questionOf } from './k-anonymity.ts';
+import type { Owners } from './names.ts';
 import { askOwn } from './own-gate.ts';
 import type { Made, Thread } from './row.ts';
 import type { Settings } from './settings.ts';
@@ -209,120 +209,79 @@ export const wholeGates = (settings: Settings): readonly Gate<Whole>[] => [
   ...ownGates(settings),
 ];
 
-/** What the last gates need of a conversation that passed all others. */
-export type Passed = {
-  readonly trajectory: string;
-  readonly day: string;
-  /** Everybody who took part; nobody where no user is known. */
-  readonly users: readonly string[];
-  readonly keys: readonly string[];
-  readonly tenants: readonly string[];
-  readonly taskType: string | null;
-  readonly score: number;
-  readonly fingerprint: string;
-  readonly question: Pattern;
-};
-/** With what was said in it, to be compared. */
-export type PassedWhole = Passed & { readonly wording: Signature };
-
-type Verdict<T> = { readonly kept: T[]; readonly left: { readonly candidate: T; readonly reason: string }[] };
-export type SetGate<Of = Passed> = {
+/** Asked of all that are left, best first: whom it keeps, and why not the others. */
+export type SetGate = {
   readonly name: string;
-  readonly select: <T extends Of>(all: readonly T[], settings: Settings, seed: number) => Verdict<T>;
+  readonly judge: (order: Uint32Array, of: Waiting, settings: Settings) => Promise<Judged>;
 };
+type Judged = { readonly fits: Uint8Array; readonly otherwise: string };
 
-/** Lists that are in the order of a seed already: what a gate left of one that was. */
-const inOrderOf = new WeakMap<readonly unknown[], number>();
-
-/**
- * Best first. Among equals the seed draws, by what was said and then by id: neither time nor order of arrival has a say, and
- * the same conversations recorded again under other ids are drawn alike.
- */
-function ranked<T extends Passed>(all: readonly T[], seed: number): readonly T[] {
-  if (inOrderOf.get(all) === seed) return all;
-  const draw = (...of: string[]) =>
-    createHash('sha256')
-      .update(JSON.stringify([seed, ...of]))
-      .digest('hex');
-  const order = all
-    .map((one) => ({ one, drawn: draw(one.fingerprint) }))
-    .sort((a, b) => {
-      if (a.one.score !== b.one.score) return b.one.score - a.one.score;
-      if (a.drawn !== b.drawn) return a.drawn < b.drawn ? -1 : 1;
-      return draw(a.one.trajectory, a.one.day) < draw(b.one.trajectory, b.one.day) ? -1 : 1;
-    })
-    .map(({ one }) => one);
-  inOrderOf.set(order, seed);
-  return order;
+/** Those that a gate keeps, in their order, and why it leaves the others out. */
+export async function passing(
+  gate: SetGate,
+  order: Uint32Array,
+  of: Waiting,
+  settings: Settings,
+): Promise<{ readonly kept: Uint32Array; readonly left: Uint32Array; readonly reason: string }> {
+  const { fits, otherwise } = await gate.judge(order, of, settings);
+  return {
+    kept: marked(order, (_, i) => fits[i] === 1),
+    left: marked(order, (_, i) => fits[i] === 0),
+    reason: otherwise,
+  };
 }
 
-/** Those with a reason are left out. */
-function divided<T>(all: readonly T[], reasonOf: (candidate: T, i: number) => string | null): Verdict<T> {
-  const verdict: Verdict<T> = { kept: [], left: [] };
-  for (const [i, candidate] of all.entries()) {
-    const reason = reasonOf(candidate, i);
-    if (reason === null) verdict.kept.push(candidate);
-    else verdict.left.push({ candidate, reason });
-  }
-  const seed = inOrderOf.get(all);
-  if (seed !== undefined) inOrderOf.set(verdict.kept, seed);
-  return verdict;
-}
-
-/** `others`: who else asked what; pairs are few, and the people of all conversations count for them. */
-export const anonymity = (others: readonly Pick<Passed, 'question' | 'users'>[] = []): SetGate => ({
+/** People of all conversations in the window count, also for pairs, which are few. */
+export const anonymity: SetGate = {
   name: 'k-anonymity',
-  select: (all, { kAnonymity: k }) => {
-    if (k === 1) return { kept: [...all], left: [] };
-    const crowd = createCrowd(k);
-    for (const { question, users } of [...others, ...all]) crowd.add(question, users);
-    return divided(all, ({ question }) => (crowd.size(question) >= k ? null : `fewer than ${k} people asked the like`));
+  judge: async (order, { crowd, questionOf: question }, { kAnonymity: k }) => {
+    const otherwise = `fewer than ${k} people asked the like`;
+    if (crowd === null) return { fits: new Uint8Array(order.length).fill(1), otherwise };
+    const sizes = await crowd.sizes(order.map(question));
+    return { fits: Uint8Array.from(order, (one) => (sizes[question(one)]! >= k ? 1 : 0)), otherwise };
   },
-});
+};
 
 /** Of conversations that say the same, the best is kept. */
 export const duplicates: SetGate = {
   name: 'duplicates',
-  select: (all, _settings, seed) => {
-    const known = new Set<string>();
-    return divided(ranked(all, seed), ({ fingerprint }) => {
-      if (known.has(fingerprint)) return 'same question and answer';
-      known.add(fingerprint);
-      return null;
-    });
+  judge: async (order, { drawnOf, compareDrawn }) => {
+    const fits = new Uint8Array(order.length).fill(1);
+    const places = Uint32Array.from(order, (_, i) => i);
+    for (const alike of alikeIn(places, (place) => drawnOf(order[place]!))) {
+      const firsts: number[] = [];
+      for (const place of alike)
+        if (firsts.some((first) => compareDrawn(order[first]!, order[place]!) === 0)) fits[place] = 0;
+        else firsts.push(place);
+    }
+    return { fits, otherwise: 'same question and answer' };
   },
 };
 
-export const nearDuplicates: SetGate<PassedWhole> = {
+export const nearDuplicates: SetGate = {
   name: 'near-duplicates',
-  select: (all, { nearDuplicate }, seed) => {
-    if (nearDuplicate === 1) return { kept: [...all], left: [] };
-    const order = ranked(all, seed);
-    const first = firstOfAlike(
-      order.map(({ wording }) => wording),
-      nearDuplicate,
-    );
-    return divided(order, (_, i) => (first[i] ? null : 'nearly the same words'));
-  },
+  judge: async (order, { wordings }, { nearDuplicate }) => ({
+    fits: (await wordings?.firstOfAlike(order, nearDuplicate)) ?? new Uint8Array(order.length).fill(1),
+    otherwise: 'nearly the same words',
+  }),
 };
 
-function shareGate(
+const shareGate = (
   name: string,
   one: string,
-  ownersOf: (candidate: Passed) => readonly string[],
-  shareOf: (settings: Settings, of: readonly (readonly string[])[]) => number,
-): SetGate {
-  return {
-    name,
-    select: (all, settings, seed) => {
-      const order = ranked(all, seed);
-      const of = order.map(ownersOf);
-      const share = shareOf(settings, of);
-      const fits = withinShare(of, share);
-      return divided(order, (_, i) => (fits[i] ? null : `over ${Math.round(share * 1000) / 10}% from ${one}`));
-    },
-  };
-}
+  ownersOf: (of: Waiting) => Owners,
+  shareOf: (settings: Settings, order: Uint32Array, owners: Owners) => number,
+): SetGate => ({
+  name,
+  judge: async (order, of, settings) => {
+    const owners = ownersOf(of);
+    const share = shareOf(settings, order, owners);
+    return {
+      fits: withinShare(order, owners, share),
+      otherwise: `over ${Math.round(share * 1000) / 10}% from ${one}`,
+    };
+  },
+});
 
 export const userShare = shareGate(
   'user share',
@@ -334,24 +293,31 @@ export const keyShare = shareGate(
   'key share',
   'one key',
   ({ keys }) => keys,
-  ({ maxKeyShare }, of) => attainable(of, maxKeyShare),
+  ({ maxKeyShare }, order, owners) => attainable(order, owners, maxKeyShare),
+);
+/** Whoever can import a file needs no key. */
+export const sourceShare = shareGate(
+  'source share',
+  'one source',
+  ({ sources }) => sources,
+  ({ maxSourceShare }, order, owners) => attainable(order, owners, maxSourceShare),
 );
 const tenantShare = shareGate(
   'tenant share',
   'one tenant',
   ({ tenants }) => tenants,
-  ({ maxTenantShare }, of) => attainable(of, maxTenantShare),
+  ({ maxTenantShare }, order, owners) => attainable(order, owners, maxTenantShare),
 );
 const balance = shareGate(
   'balance',
   'one task type',
-  ({ taskType }) => [taskType ?? 'unknown'],
-  ({ maxTypeShare }, of) => attainable(of, maxTypeShare),
+  ({ taskTypes }) => taskTypes,
+  ({ maxTypeShare }, order, owners) => attainable(order, owners, maxTypeShare),
 );
 
-export const setGates: readonly SetGate<PassedWhole>[] = [
-  ...[anonymity(), duplicates, nearDuplicates],
-  ...[userShare, keyShare, tenantShare, balance],
+export const setGates: readonly SetGate[] = [
+  ...[anonymity, duplicates, nearDuplicates],
+  ...[userShare, keyShare, sourceShare, tenantShare, balance],
 ];
 
 export const gateNames = (settings: Settings): string[] =>

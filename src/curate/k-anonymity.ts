@@ -1,5 +1,5 @@
 /**
- * k-anonymity of questions: what fewer than k people asked about may point at one of them, so it is not learned. Pure.
+ * k-anonymity of questions: what fewer than k people asked about may point at one of them, so it is not learned.
  *
  * pattern   a question without its entities (numbers, masks and placeholders, names) and without what only gives it a form
  *           (stop words, endings), as a set of words
@@ -11,14 +11,17 @@
  * entities itself beyond what is said above: what names people is for the redaction before (collect/redact).
  */
 
-import { hashWord, jaccard, signatureOf, similarIndex } from './minhash.ts';
+import { setImmediate as breathe } from 'node:timers/promises';
+import { alikeIn, column } from './column.ts';
+import { bandKey, createBuckets, hashWord, jaccard, mostInBucket, onesIn, signatureOf } from './minhash.ts';
 import type { RowMessage } from './row.ts';
+import type { Shelf } from './shelf.ts';
 
 /** Hashes of its words, ascending, each once. */
 export type Pattern = Uint32Array;
 
 const mostCharacters = 4000;
-const alike = 0.5;
+const leastAlike = 0.5;
 /** 1 − (1 − s²)^30: at half of the words in common two meet in 9 998 of 10 000 cases. Who is missed is suppressed: the safe side. */
 const bands = 30;
 
@@ -62,41 +65,161 @@ export const questionOf = (messages: readonly RowMessage[]): string =>
   messages.find((message) => message.role === 'user')?.content ?? '';
 
 export type Crowd = {
-  add(pattern: Pattern, people: readonly string[]): void;
-  /** How many people asked something like it; counted up to k. */
-  size(pattern: Pattern): number;
+  /** Who asked it, by numbers; returns the number of the pattern, the same for the same pattern. */
+  add(pattern: Pattern, people: readonly number[]): number;
+  /** Of each pattern how many people asked something like it, counted up to k; only of `wanted` where that is given. */
+  sizes(wanted?: Iterable<number>): Promise<Uint16Array>;
 };
 
-export function createCrowd(k: number): Crowd {
-  const index = similarIndex(bands);
-  const known: { readonly pattern: Pattern; readonly people: Set<string> }[] = [];
-  const numbers = new Map<string, number>();
+/**
+ * Patterns and their keys lie on the shelf. In memory is of each where it lies, up to k people, and a sketch by which most of
+ * those that share too few words are told apart without a look at the shelf.
+ */
+export function createCrowd(k: number, shelf: Shelf): Crowd {
+  /** Where each pattern lies: its keys, then its words up to where the next begins. */
+  const starts = column(Uint32Array);
+  const sketches = column(Uint32Array);
+  const byHash = createBuckets();
+  /** People: of each pattern the newest entry in `who` + 1, the entry before it in `before`. */
+  const own = column(Uint32Array);
+  const counts = column(Uint32Array);
+  const [who, before] = [column(Uint32Array), column(Uint32Array)];
+  /** Person → the last list in which it was met. */
+  const met = column(Uint32Array);
+  let lists = 0;
+
+  const lengthOf = (number: number): number =>
+    (number + 1 < starts.length ? starts.get(number + 1) : shelf.length) - starts.get(number) - bands;
+  const read = (number: number): Pattern => shelf.read(starts.get(number) + bands, new Uint32Array(lengthOf(number)));
+
+  function numberOf(pattern: Pattern): number {
+    const hash = hashOf(pattern);
+    for (let entry = byHash.newest(hash); entry >= 0; entry = byHash.older(entry)) {
+      const number = byHash.number(entry);
+      if (lengthOf(number) === pattern.length && read(number).every((word, i) => word === pattern[i])) return number;
+    }
+    const number = starts.length;
+    byHash.add(hash, number);
+    const signature = signatureOf(pattern);
+    starts.push(shelf.add(Uint32Array.from({ length: bands }, (_, band) => bandKey(signature, band, bands))));
+    shelf.add(pattern);
+    for (const word of sketchOf(pattern)) sketches.push(word);
+    own.push(0);
+    counts.push(0);
+    return number;
+  }
+
+  /** A person in the list with this head is met; returns how many there are in it. */
+  function meet(head: number): number {
+    lists++;
+    let count = 0;
+    for (let entry = head; entry > 0; entry = before.get(entry - 1), count++) met.set(who.get(entry - 1), lists);
+    return count;
+  }
+  const isMet = (person: number): boolean => {
+    while (met.length <= person) met.push(0);
+    return met.get(person) === lists;
+  };
+  function prepend(person: number, head: number): number {
+    met.set(person, lists);
+    who.push(person);
+    before.push(head);
+    return who.length;
+  }
+
   return {
     add(pattern, people) {
-      const key = pattern.join();
-      let number = numbers.get(key);
-      if (number === undefined) {
-        number = known.length;
-        numbers.set(key, number);
-        known.push({ pattern, people: new Set() });
-        index.add(signatureOf(pattern));
-      }
-      const asked = known[number]!.people;
+      const number = numberOf(pattern);
+      let count = counts.get(number);
       // With k of them it is a crowd by itself, and who else asked makes no difference.
-      for (const person of people) if (asked.size < k) asked.add(person);
-    },
-    size(pattern) {
-      const people = new Set<string>();
-      const looked = new Set<number>();
-      for (const number of index.near(signatureOf(pattern))) {
-        if (looked.has(number)) continue;
-        looked.add(number);
-        const other = known[number]!;
-        if (jaccard(pattern, other.pattern) < alike) continue;
-        for (const person of other.people) people.add(person);
-        if (people.size >= k) return k;
+      if (count >= k || people.length === 0) return number;
+      meet(own.get(number));
+      for (const person of people) {
+        if (count >= k || isMet(person)) continue;
+        own.set(number, prepend(person, own.get(number)));
+        count++;
       }
-      return people.size;
+      counts.set(number, count);
+      return number;
+    },
+
+    async sizes(wanted) {
+      const all = Uint32Array.from({ length: starts.length }, (_, i) => i);
+      const sizes = Uint16Array.from(all, counts.get);
+      /** Those it is not known of yet that there are k; their people so far, beginning with their own. */
+      const open = new Uint8Array(all.length).fill(wanted === undefined ? 1 : 0);
+      for (const number of wanted ?? []) open[number] = 1;
+      const found = Uint32Array.from(all, own.get);
+      const ends = who.length;
+      for (const number of all) if (sizes[number]! >= k) open[number] = 0;
+
+      const join = (number: number, alike: Uint32Array): void => {
+        meet(found[number]!);
+        const pattern = read(number);
+        for (let i = alike.length - 1, walked = 0; i >= 0 && walked < mostInBucket; i--, walked++) {
+          const other = alike[i]!;
+          if (other === number || mostAlike(sketches, number, pattern.length, other, lengthOf(other)) < leastAlike)
+            continue;
+          if (jaccard(pattern, read(other)) < leastAlike) continue;
+          for (let entry = own.get(other); entry > 0; entry = before.get(entry - 1)) {
+            const person = who.get(entry - 1);
+            if (isMet(person)) continue;
+            found[number] = prepend(person, found[number]!);
+            if (++sizes[number]! < k) continue;
+            open[number] = 0;
+            return;
+          }
+        }
+      };
+      if (open.includes(1))
+        for (let band = 0; band < bands; band++) {
+          let looked = 0;
+          for (const alike of alikeIn(all, (number) => shelf.get(starts.get(number) + band)))
+            for (const number of alike) {
+              if (open[number] === 0) continue;
+              join(number, alike);
+              if (++looked % 256 === 0) await breathe();
+            }
+          await breathe();
+        }
+      who.cut(ends);
+      before.cut(ends);
+      return sizes;
     },
   };
+}
+
+/** FNV-1a over the words; what has the same hash is compared. */
+function hashOf(pattern: Pattern): number {
+  let hash = 0x811c9dc5;
+  for (const word of pattern) hash = Math.imul(hash ^ word, 0x01000193) ^ (hash >>> 15);
+  return hash >>> 0;
+}
+
+const sketchWords = 4;
+
+/** A bit for each word, of 128. */
+function sketchOf(pattern: Pattern): Uint32Array {
+  const bits = new Uint32Array(sketchWords);
+  for (const word of pattern) bits[(word >>> 5) % sketchWords]! |= 1 << (word & 31);
+  return bits;
+}
+
+/** A bit that only one of two has stands for a word that the other lacks; so this is never less than the share in common. */
+function mostAlike(
+  sketches: { get(i: number): number },
+  a: number,
+  wordsOfA: number,
+  b: number,
+  wordsOfB: number,
+): number {
+  let [onlyA, onlyB] = [0, 0];
+  for (let word = 0; word < sketchWords; word++) {
+    const [mine, others] = [sketches.get(a * sketchWords + word), sketches.get(b * sketchWords + word)];
+    onlyA += onesIn(mine & ~others);
+    onlyB += onesIn(others & ~mine);
+  }
+  const both = Math.min(wordsOfA - onlyA, wordsOfB - onlyB);
+  const either = wordsOfA + wordsOfB - both;
+  return either === 0 ? 1 : both / either;
 }

@@ -1,5 +1,14 @@
 import { expect, test } from 'vitest';
-import { hashWord, jaccard, signatureOf, signatureShelf, similarIndex, similarity } from './minhash.ts';
+import {
+  bandKey,
+  createBuckets,
+  hashWord,
+  jaccard,
+  onesIn,
+  type Signature,
+  signatureOf,
+  similarity,
+} from './minhash.ts';
 
 const setOf = (...words: string[]) => words.map(hashWord);
 const count = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => hashWord(`word${from + i}`));
@@ -19,27 +28,30 @@ test('the exact share of common items', () => {
   expect(jaccard(sorted(setOf('a')), sorted([]))).toBe(0);
 });
 
-test('an index names what is alike and hardly anything else, and one full bucket is not walked to its end', () => {
-  const index = similarIndex(10);
-  for (let i = 0; i < 200; i++) index.add(signatureOf(count(i * 100, i * 100 + 50)));
-  const near = new Set(index.near(signatureOf([...count(700, 748), hashWord('another')])));
-  expect(near.has(7)).toBe(true);
-  expect(near.size).toBeLessThan(5);
-  for (let i = 0; i < 1000; i++) index.add(signatureOf(setOf('same')));
-  expect([...index.near(signatureOf(setOf('same')))].length).toBe(10 * 256);
+test('bands of what is alike have the same keys, and hardly anything else has', () => {
+  const keysOf = (signature: Signature) => Array.from({ length: 10 }, (_, band) => bandKey(signature, band, 10));
+  const common = (a: Signature, b: Signature) => keysOf(a).filter((key) => keysOf(b).includes(key)).length;
+  const all = Array.from({ length: 200 }, (_, i) => signatureOf(count(i * 100, i * 100 + 50)));
+  const like = signatureOf([...count(700, 748), hashWord('another')]);
+  const near = all.flatMap((one, i) => (common(one, like) > 0 ? i : []));
+  expect(near).toContain(7);
+  expect(near.length).toBeLessThan(5);
+  expect(common(like, like)).toBe(10);
 });
 
-test('signatures on a shelf stay what they were, board after board', () => {
-  const shelf = signatureShelf(2);
-  const made = Array.from({ length: 5 }, (_, i) => signatureOf(count(i, i + 3)));
-  const kept = made.map(shelf);
-  expect(kept).toEqual(made);
-  expect(new Set(kept.map(({ buffer }) => buffer)).size).toBe(3);
+test('numbers come back by their key, newest first, thousands of them', () => {
+  const buckets = createBuckets();
+  const under = (key: number) => {
+    const numbers: number[] = [];
+    for (let entry = buckets.newest(key); entry >= 0; entry = buckets.older(entry)) numbers.push(buckets.number(entry));
+    return numbers;
+  };
+  for (let i = 0; i < 20_000; i++) buckets.add(hashWord(`key ${i % 9000}`), i);
+  expect(under(hashWord('key 1'))).toEqual([18_001, 9001, 1]);
+  expect(under(hashWord('key 8999'))).toEqual([17_999, 8999]);
+  expect(under(hashWord('none'))).toEqual([]);
 });
 
-test('an index of thousands finds each again', () => {
-  const index = similarIndex(10);
-  const signatures = Array.from({ length: 3000 }, (_, i) => signatureOf([hashWord(`only ${i}`)]));
-  for (const signature of signatures) index.add(signature);
-  for (const [i, signature] of signatures.entries()) expect(new Set(index.near(signature))).toEqual(new Set([i]));
+test('how many bits are set', () => {
+  expect([0, 1, 3, 0x80000000, -1, 0x55555555].map(onesIn)).toEqual([0, 1, 2, 1, 32, 16]);
 });

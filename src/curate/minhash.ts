@@ -1,9 +1,11 @@
 /**
  * MinHash: a few numbers that stand for a set of words, and by which sets that share most of their words find each other
  * without every set being compared with every other. Pure. The share of numbers that two signatures have in common is about the
- * share of words that the sets have in common (Jaccard); an index by bands of the signature (LSH) names the few sets worth
+ * share of words that the sets have in common (Jaccard); keys of bands of the signature (LSH) name the few sets worth
  * comparing. What is missed is two similar sets of which no band agrees; `bands` says how seldom that is.
  */
+import { column } from './column.ts';
+
 export const hashes = 60;
 export type Signature = Uint32Array;
 
@@ -33,25 +35,17 @@ export function signatureOf(items: Iterable<number>): Signature {
   return least;
 }
 
-/** Signatures kept one after the other: a hundred thousand arrays of their own would take three times the memory of what is in them. */
-export function signatureShelf(perBoard = 4096): (signature: Signature) => Signature {
-  let board = new Uint32Array(0);
-  let used = 0;
-  return (signature) => {
-    if (used === board.length) {
-      board = new Uint32Array(perBoard * hashes);
-      used = 0;
-    }
-    board.set(signature, used);
-    used += hashes;
-    return board.subarray(used - hashes, used);
-  };
-}
-
 export function similarity(a: Signature, b: Signature): number {
   let same = 0;
   for (let i = 0; i < hashes; i++) if (a[i] === b[i]) same++;
   return same / hashes;
+}
+
+/** How many bits of 32 are set. */
+export function onesIn(bits: number): number {
+  let x = bits - ((bits >>> 1) & 0x55555555);
+  x = (x & 0x33333333) + ((x >>> 2) & 0x33333333);
+  return Math.imul((x + (x >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }
 
 /** Of ascending numbers, each once. */
@@ -67,55 +61,45 @@ export function jaccard(a: Uint32Array, b: Uint32Array): number {
   return either === 0 ? 1 : both / either;
 }
 
-export type Similar = {
-  /** Numbers it 0, 1, 2, … */
-  add(signature: Signature): void;
-  /** Numbers of those with a band in common, newest first in each band; some come more than once. */
-  near(signature: Signature): Generator<number>;
+/** No bucket is walked further: what lies behind so many alike is alike, or somebody's attempt at a slow afternoon. */
+export const mostInBucket = 256;
+
+/**
+ * By what those alike find each other: two sets of similarity s have the key of at least one of `bands` in common with probability
+ * 1 − (1 − s^(hashes / bands))^bands. `bands` divides `hashes`.
+ */
+export function bandKey(signature: Signature, band: number, bands: number): number {
+  const rows = hashes / bands;
+  let key = band + 1;
+  for (let i = band * rows; i < (band + 1) * rows; i++) key = mixed(key ^ signature[i]!);
+  return key;
+}
+
+/** Numbers by keys of 32 bits, newest first under each: a Map takes four times the memory and ends at 16.7 million. */
+export type Buckets = {
+  add(key: number, number: number): void;
+  /** The newest entry, −1: none. */
+  newest(key: number): number;
+  older(entry: number): number;
+  number(entry: number): number;
 };
 
-/** No bucket is walked further: what lies behind so many alike is alike, or somebody's attempt at a slow afternoon. */
-const mostInBucket = 256;
-
-/** `bands` divides `hashes`. Two sets of similarity s meet with probability 1 − (1 − s^(hashes / bands))^bands. */
-export function similarIndex(bands: number): Similar {
-  const rows = hashes / bands;
-  /** Band → its newest entry; `older` leads from an entry to the one before. Entry e belongs to item ⌊e / bands⌋. */
-  const newest = lastOf();
-  let older = new Int32Array(1024);
-  let entries = 0;
-  const keyOf = (signature: Signature, band: number): number => {
-    let key = band + 1;
-    for (let i = band * rows; i < (band + 1) * rows; i++) key = mixed(key ^ signature[i]!);
-    return key | 0;
-  };
+export function createBuckets(): Buckets {
+  const heads = lastOf();
+  const older = column(Uint32Array);
+  const numbers = column(Uint32Array);
   return {
-    add(signature) {
-      for (let band = 0; band < bands; band++) {
-        if (entries === older.length) older = grown(older);
-        older[entries] = newest.put(keyOf(signature, band), entries);
-        entries++;
-      }
+    add(key, number) {
+      older.push(heads.put(key | 0, numbers.length) + 1);
+      numbers.push(number);
     },
-    *near(signature) {
-      for (let band = 0; band < bands; band++) {
-        let entry = newest.get(keyOf(signature, band));
-        for (let walked = 0; entry >= 0 && walked < mostInBucket; walked++) {
-          yield Math.floor(entry / bands);
-          entry = older[entry]!;
-        }
-      }
-    },
+    newest: (key) => heads.get(key | 0),
+    older: (entry) => older.get(entry) - 1,
+    number: (entry) => numbers.get(entry),
   };
 }
 
-function grown(list: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
-  const longer = new Int32Array(2 * list.length);
-  longer.set(list);
-  return longer;
-}
-
-/** Integer → the last number put under it, −1 for none. A Map takes four times the memory and ends at 16.7 million. */
+/** Integer → the last number put under it, −1 for none. */
 function lastOf() {
   let keys = new Int32Array(1024);
   let values = new Int32Array(1024).fill(-1);

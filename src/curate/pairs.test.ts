@@ -101,6 +101,7 @@ test('pairs come from votes on answers to the same question and from corrections
       { gate: 'duplicates', entered: 4, passed: 4, left: {} },
       { gate: 'user share', entered: 4, passed: 4, left: {} },
       { gate: 'key share', entered: 4, passed: 4, left: {} },
+      { gate: 'source share', entered: 4, passed: 4, left: {} },
     ],
   });
 });
@@ -193,7 +194,7 @@ test('nobody fills the pairs alone', async () => {
   const few = await curateWindow(store, home, { ...window, settings: { maxUserShare: 0.34, kAnonymity: 1 } });
   // cleo's two corrections are of one answer; a share of a third of three pairs is one.
   expect(few.pairs).toMatchObject({ rows: 2 });
-  expect(few.pairs.funnel.at(-2)).toMatchObject({ left: { 'over 34% from one user': 1 } });
+  expect(few.pairs.funnel.at(-3)).toMatchObject({ left: { 'over 34% from one user': 1 } });
 });
 
 test('a pair is not learned from any more when either side’s user, or who corrected, withdraws', async () => {

@@ -1,7 +1,7 @@
 /**
  * The pairs of a window: finds the evidence that says which of two answers is better, takes it through gates of its own, and
  * compares like with like. A conversation need not be good to teach by comparison, so the score has no gate here; consent has
- * the same as for rows. Candidates wait in the spool as rows do.
+ * the same as for rows. Candidates wait in the spool as rows do, and are read back a question at a time: memory holds the answers to one.
  *
  * The funnel counts pieces of evidence from the first gate to the last; a pair that is left out leaves both of its answers out.
  */
@@ -27,6 +27,8 @@ import {
   readTurnsOf,
 } from '../store/window.ts';
 import { type Clean, cleanWords } from './anonymise.ts';
+import type { Candidates, Passed } from './candidates.ts';
+import { alikeIn, column, marked } from './column.ts';
 import { isConfidential } from './confidential.ts';
 import type { Draft } from './files.ts';
 import { countFunnel, type FunnelStep } from './funnel.ts';
@@ -36,9 +38,10 @@ import {
   duplicates,
   keyShare,
   lapsed,
-  type Passed,
+  passing,
   region,
   type Seen,
+  sourceShare,
   stillHolds,
   tenant,
   userShare,
@@ -92,45 +95,56 @@ export function piecesOf(
 
 type At = { readonly start: number; readonly length: number };
 type Question = Pick<PairRow, 'prompt' | 'tools' | 'taskType'>;
-/** What waits in the spool: an answer, the question, and what the answer should have been. */
+/** What waits in the spool: an answer, the question, and what the answer should have been. Beside it the candidate. */
 type Spooled = { readonly question: Question; readonly side: PairSide; readonly better?: PairSide };
 
 /** A conversation that a side is from. */
-export type PairOrigin = { readonly trajectory: string; readonly day: string; readonly score: number };
+export type PairOrigin = {
+  readonly trajectory: string;
+  readonly day: string;
+  readonly score: number;
+  /** Its number where it waits to become a row as well. */
+  readonly row: number | null;
+};
 type Candidate = Answer & {
-  readonly of: PairOrigin;
+  /** `number`: of the conversations that have evidence. */
+  readonly of: PairOrigin & { readonly number: number };
   readonly users: readonly string[];
   readonly keys: readonly string[];
+  readonly sources: readonly string[];
   readonly tenants: readonly string[];
   readonly taskType: string | null;
-  readonly question: Passed['question'];
+  readonly question: readonly number[];
   readonly internal: boolean;
   readonly at: At;
   /** What it should have said, in the form of `said`; null: nobody wrote that. */
   readonly corrected: string | null;
 };
 
-type Found = Passed & {
+/** A pair that waits for the gates that look at all. The better side first; one alone brings its correction with it. */
+export type Found = {
   readonly source: PairSource;
+  readonly group: string;
   readonly gap: number;
-  /** The better one first; one alone brings its correction with it. */
-  readonly sides: readonly [Candidate] | readonly [Candidate, Candidate];
+  readonly sides: readonly Side[];
 };
+type Side = Pick<Candidate, 'of' | 'internal' | 'at'>;
 
-export type ChosenPairs = {
-  readonly pairs: readonly PairRow[];
-  /** The conversations they are from, each once. */
+export type ChosenPair = {
+  readonly pair: PairRow;
+  /** The conversations it is from, those of pairs before left out. */
   readonly origins: readonly PairOrigin[];
-  readonly funnel: FunnelStep[];
-  /** One of them holds what is confidential. */
+  /** It holds what is confidential. */
   readonly internal: boolean;
 };
 
 export type PairSearch = {
-  /** Takes in a page of conversations of the origin that is learned from. */
-  look(page: readonly Placed[], seen: ReadonlyMap<string, Seen>): Promise<void>;
-  /** `others`: who else asked what in the window. */
-  choose(seed: number, others: readonly Pick<Passed, 'question' | 'users'>[]): Promise<ChosenPairs>;
+  /** Takes in a page of conversations of the origin that is learned from. `rows`: which of them wait to become rows. */
+  look(page: readonly Placed[], seen: ReadonlyMap<string, Seen>, rows: ReadonlyMap<string, number>): Promise<void>;
+  /** After all conversations of the window are in the crowd: who else asked what counts for pairs too. */
+  choose(): AsyncGenerator<ChosenPair>;
+  /** Complete when all are chosen. */
+  funnel(): FunnelStep[];
 };
 
 export function searchPairs(
@@ -141,13 +155,26 @@ export function searchPairs(
     settings,
     spool,
     clean,
-  }: { agent: string; spec: string; settings: Settings; spool: Draft; clean: Clean | null },
+    found,
+  }: {
+    agent: string;
+    spec: string;
+    settings: Settings;
+    spool: Draft;
+    clean: Clean | null;
+    found: Candidates<Found>;
+  },
 ): PairSearch {
   const funnel = countFunnel([
     ...['consent', 'walls', 'size', 'answer', 'redaction', 'confidentiality', 'held out', 'comparison'],
-    ...['k-anonymity', 'duplicates', 'user share', 'key share'],
+    ...['k-anonymity', 'duplicates', 'user share', 'key share', 'source share'],
   ]);
-  const candidates: Candidate[] = [];
+  /** Where each candidate lies in the spool, with 32 bits of its group; what was corrected needs no group. */
+  const [starts, lengths, groups] = [column(Float64Array), column(Uint32Array), column(Uint32Array)];
+  const corrected = column(Uint32Array);
+  /** How many pieces of evidence each of `found` is. */
+  const evidence = column(Uint32Array);
+  let conversations = 0;
   const passes = (gate: string, reason: string | null): boolean => {
     funnel.add(gate, reason);
     return reason === null;
@@ -155,9 +182,9 @@ export function searchPairs(
 
   async function take(
     piece: Piece,
-    { trajectory, day }: Placed,
+    of: Candidate['of'],
     turns: readonly Turn[],
-    { score, walls }: Seen,
+    { walls }: Seen,
     answers: ReadonlyMap<string, Score>,
     histories: ReadonlyMap<string, VoteHistory>,
   ): Promise<void> {
@@ -171,9 +198,9 @@ export function searchPairs(
     const asked = await cleanAsked(clean, made.asked, given?.text ?? '');
     if (asked.kind === 'refused') return void passes('redaction', asked.reason);
     const { prompt, tools, answer, reasoning } = asked;
-    const corrected = given && { ...given, text: asked.corrected };
-    const better = { role: 'assistant' as const, content: corrected?.text ?? null };
-    const words = [prompt, tools, answer, reasoning, corrected?.text ?? ''];
+    const correction = given && { ...given, text: asked.corrected };
+    const better = { role: 'assistant' as const, content: correction?.text ?? null };
+    const words = [prompt, tools, answer, reasoning, correction?.text ?? ''];
     if (!passes('redaction', clean === null ? stillHolds(words) : null)) return;
     const internal = isConfidential(words, settings.confidential);
     if (!passes('confidentiality', internal && settings.confidential.keep === 'out' ? 'confidential' : null)) return;
@@ -185,38 +212,104 @@ export function searchPairs(
       side: {
         message: answer,
         ...(reasoning !== '' && { reasoning }),
-        from: { trajectory: trajectory.id, day, answer: turn.id },
+        from: { trajectory: of.trajectory, day: of.day, answer: turn.id },
       },
-      ...(corrected && {
+      ...(correction && {
         better: {
           message: better,
-          from: { signal: corrected.id, identity: corrected.identity },
+          from: { signal: correction.id, identity: correction.identity },
         },
       }),
     };
-    candidates.push({
+    await keep({
       id: turn.id,
       group: groupOf(made.asked),
       said: said.at(-1)!,
       vote: piece.kind === 'answer' ? weighedVote(piece.votes, new Set(usersOf([turn])), histories) : null,
       explored:
         piece.kind === 'answer' && piece.explored
-          ? { turn: piece.turn, parts: answers.get(`${day} ${answerName(turn.id)}`)?.parts ?? {} }
+          ? { turn: piece.turn, parts: answers.get(`${of.day} ${answerName(turn.id)}`)?.parts ?? {} }
           : null,
-      of: { trajectory: trajectory.id, day, score: score?.total ?? 0 },
+      of,
       users,
       keys: walls.keys,
+      sources: walls.sources,
       tenants: walls.tenants.flatMap((one) => one ?? []),
       taskType: spooled.question.taskType,
-      question: patternOf(question),
+      question: [...patternOf(question)],
       internal,
       at: await spool.add(JSON.stringify(spooled)),
-      corrected: corrected && normalise(better),
+      corrected: correction && normalise(better),
     });
   }
 
+  async function keep(candidate: Candidate): Promise<void> {
+    const { start, length } = await spool.add(JSON.stringify(candidate));
+    if (candidate.corrected !== null) corrected.push(starts.length);
+    starts.push(start);
+    lengths.push(length);
+    groups.push(Number.parseInt(candidate.group.slice(0, 8), 16));
+  }
+  const read = async (number: number): Promise<Candidate> =>
+    JSON.parse(await spool.read({ start: starts.get(number), length: lengths.get(number) }));
+
+  async function find(source: PairSource, sides: readonly [Candidate, ...Candidate[]], gap: number, other: string) {
+    const [{ group, said, of, taskType, question }] = sides;
+    const fingerprint = createHash('sha256')
+      .update(JSON.stringify([source, group, said, other]))
+      .digest('hex');
+    const all = (ownersOf: (side: Candidate) => readonly string[]) => [...new Set(sides.flatMap(ownersOf))];
+    const one: Passed = {
+      trajectory: of.trajectory,
+      day: of.day,
+      users: all(({ users }) => users),
+      keys: all(({ keys }) => keys),
+      sources: all(({ sources }) => sources),
+      tenants: all(({ tenants }) => tenants),
+      taskType,
+      question: Uint32Array.from(question),
+      score: gap,
+      fingerprint,
+    };
+    const kept = sides.map(({ of: from, internal, at }) => ({ of: from, internal, at }));
+    await found.add(one, `${group} ${fingerprint}`, { source, group, gap, sides: kept });
+    evidence.push(sides.length);
+  }
+
+  /** Answers to one question, which are read together; the question of which was found first comes first. */
+  function askedTogether(): Uint32Array[] {
+    const isCorrected = new Uint8Array(starts.length);
+    for (let i = 0; i < corrected.length; i++) isCorrected[corrected.get(i)] = 1;
+    const answers = marked(
+      Uint32Array.from({ length: starts.length }, (_, i) => i),
+      (number) => isCorrected[number] === 0,
+    );
+    const together = [...alikeIn(answers, groups.get)];
+    const alone = together.reduce((rest, { length }) => rest - length, answers.length);
+    funnel.add('comparison', 'no other answer to the question', alone);
+    return together.sort((a, b) => a[0]! - b[0]!);
+  }
+
+  async function compareAll(): Promise<void> {
+    for (let i = 0; i < corrected.length; i++) {
+      const one = await read(corrected.get(i));
+      const same = one.corrected === one.said ? 'says what the answer says' : null;
+      if (passes('comparison', same)) await find('correction', [one], 1, one.corrected!);
+    }
+    for (const numbers of askedTogether()) {
+      const answers: Candidate[] = [];
+      for (const number of numbers) answers.push(await read(number));
+      const { pairs, left } = compare(answers, settings.minGap);
+      for (const { reason } of left) passes('comparison', reason);
+      for (const { source, chosen, rejected, gap } of pairs) {
+        await find(source, [chosen, rejected], gap, rejected.said);
+        funnel.add('comparison', null, 2);
+      }
+    }
+  }
+
   return {
-    async look(page, seen) {
+    async look(page, seen, rows) {
       const turnIds = await readTurnIds(store, page);
       const idsOf = (one: Placed) => turnIds.get(placedKey(one)) ?? [];
       const { siblings } = await readSiblings(store, { agent, turns: page.flatMap(idsOf) });
@@ -254,43 +347,41 @@ export function searchPairs(
         const answers = await readScoresOf(store, explored, spec);
         for (const one of batch) {
           const [own, whole] = [turns.get(placedKey(one)) ?? [], seen.get(placedKey(one))!];
-          for (const piece of pieces.get(placedKey(one))!) await take(piece, one, own, whole, answers, histories);
+          const of = {
+            trajectory: one.trajectory.id,
+            day: one.day,
+            score: whole.score?.total ?? 0,
+            row: rows.get(placedKey(one)) ?? null,
+            number: conversations++,
+          };
+          for (const piece of pieces.get(placedKey(one))!) await take(piece, of, own, whole, answers, histories);
         }
       }
     },
 
-    async choose(seed, others) {
-      const found: Found[] = [];
-      for (const one of candidates) {
-        if (one.corrected === null) continue;
-        const same = one.corrected === one.said ? 'says what the answer says' : null;
-        if (passes('comparison', same)) found.push(foundOf('correction', [one], 1, one.corrected));
-      }
-      const { pairs, left } = compare(
-        candidates.filter(({ corrected }) => corrected === null),
-        settings.minGap,
-      );
-      for (const { reason } of left) passes('comparison', reason);
-      for (const { source, chosen, rejected, gap } of pairs) {
-        found.push(foundOf(source, [chosen, rejected], gap, rejected.said));
-        for (const _ of [chosen, rejected]) passes('comparison', null);
-      }
-      let kept: readonly Found[] = found;
-      for (const gate of [anonymity(others), duplicates, userShare, keyShare]) {
-        const verdict = gate.select(kept, settings, seed);
-        for (const { candidate, reason } of verdict.left) for (const _ of candidate.sides) passes(gate.name, reason);
-        for (const { sides } of verdict.kept) for (const _ of sides) passes(gate.name, null);
+    async *choose() {
+      await compareAll();
+      let kept = found.ranked();
+      const piecesOf = (numbers: Uint32Array) => numbers.reduce((sum, number) => sum + evidence.get(number), 0);
+      for (const gate of [anonymity, duplicates, userShare, keyShare, sourceShare]) {
+        const verdict = await passing(gate, kept, found, settings);
+        funnel.add(gate.name, verdict.reason, piecesOf(verdict.left));
+        funnel.add(gate.name, null, piecesOf(verdict.kept));
         kept = verdict.kept;
       }
-      const order = [...kept].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
-      const rows: PairRow[] = [];
-      for (const one of order) rows.push(await rowOf(one, async (at) => JSON.parse(await spool.read(at))));
-      const origins = new Map(
-        order.flatMap(({ sides }) => sides.map(({ of }) => [`${of.day} ${of.trajectory}`, of] as const)),
-      );
-      const internal = order.some(({ sides }) => sides.some((side) => side.internal));
-      return { pairs: rows, origins: [...origins.values()], funnel: funnel.steps(), internal };
+      const isNamed = new Uint8Array(conversations);
+      for await (const one of found.inOrder(kept)) {
+        const origins: PairOrigin[] = [];
+        for (const { of } of one.sides) {
+          const { number, ...origin } = of;
+          if (isNamed[number] === 0) origins.push(origin);
+          isNamed[number] = 1;
+        }
+        const internal = one.sides.some((side) => side.internal);
+        yield { pair: await rowOf(one, async (at) => JSON.parse(await spool.read(at))), origins, internal };
+      }
     },
+    funnel: () => funnel.steps(),
   };
 }
 
@@ -314,33 +405,11 @@ const brokenOff = ({ status, choices }: Turn): string | null => {
   return choices[0]?.finishReason === 'length' ? 'cut at the token limit' : null;
 };
 
-const nameOf = ({ sides: [first], fingerprint }: Found): string => `${first.group} ${fingerprint}`;
-
-function foundOf(source: PairSource, sides: Found['sides'], gap: number, other: string): Found {
-  const [first] = sides;
+async function rowOf({ source, group, gap, sides }: Found, read: (at: At) => Promise<Spooled>): Promise<PairRow> {
+  const [chosen, rejected] = [await read(sides[0]!.at), await read(sides.at(-1)!.at)];
   return {
     source,
-    gap,
-    sides,
-    trajectory: first.of.trajectory,
-    day: first.of.day,
-    users: [...new Set(sides.flatMap(({ users }) => users))],
-    keys: [...new Set(sides.flatMap(({ keys }) => keys))],
-    tenants: [...new Set(sides.flatMap(({ tenants }) => tenants))],
-    taskType: first.taskType,
-    question: first.question,
-    score: gap,
-    fingerprint: createHash('sha256')
-      .update(JSON.stringify([source, first.group, first.said, other]))
-      .digest('hex'),
-  };
-}
-
-async function rowOf({ source, gap, sides }: Found, read: (at: At) => Promise<Spooled>): Promise<PairRow> {
-  const [chosen, rejected] = [await read(sides[0].at), await read(sides.at(-1)!.at)];
-  return {
-    source,
-    group: sides[0].group,
+    group,
     gap,
     ...chosen.question,
     chosen: chosen.better ?? chosen.side,

@@ -121,6 +121,7 @@ test('a dataset holds what passed every gate, and the funnel says why the rest i
     { gate: 'near-duplicates', entered: 5, passed: 5, left: {} },
     { gate: 'user share', entered: 5, passed: 5, left: {} },
     { gate: 'key share', entered: 5, passed: 5, left: {} },
+    { gate: 'source share', entered: 5, passed: 5, left: {} },
     { gate: 'tenant share', entered: 5, passed: 5, left: {} },
     { gate: 'balance', entered: 5, passed: 5, left: {} },
   ]);
@@ -314,6 +315,25 @@ test('what a killed run left behind is cleared away, and its number is used agai
   expect(second.id).toBe('desk-v2');
   expect(await allRows(home, second)).toHaveLength(5);
   expect(existsSync(join(home.home, 'datasets', '.draft-999999999-abc'))).toBe(false);
+});
+
+test('a run that breaks off leaves neither a dataset nor a file', async () => {
+  const store = await withStore();
+  const home = newHome();
+  await fill(store, traffic);
+  const files: string[][] = [];
+  const broken = curateWindow(store, home, {
+    ...window,
+    settings: { ...settings, kAnonymity: 2 },
+    onProgress: () => {
+      files.push(readdirSync(join(home.home, 'datasets')));
+      throw new Error('enough');
+    },
+  });
+  await expect(broken).rejects.toThrow('enough');
+  expect(files).toEqual([Array(5).fill(expect.stringMatching(/^\.draft-/))]);
+  expect(readdirSync(join(home.home, 'datasets'))).toEqual([]);
+  expect(await listDatasets(store)).toEqual([]);
 });
 
 test('an agent whose name is no file name is refused', async () => {

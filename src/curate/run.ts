@@ -1,9 +1,10 @@
 /**
  * Makes a dataset of a window: every conversation of the agent goes through the gates, those that pass all of them become
- * rows, and answers of which one is better than another become pairs (pairs.ts). Rows wait in a draft on disk while the rest of the window is read, so memory holds a line per row and not the row.
+ * rows, and answers of which one is better than another become pairs (pairs.ts). Rows wait in a draft on disk while the rest of the window is read, and memory holds a few numbers of each (candidates.ts).
  * The result depends on what was recorded, the settings and the seed, and on nothing else: rows are ordered by id. Run
  * again it gives the same dataset; killed anywhere it leaves nothing anybody reads.
  */
+import { join } from 'node:path';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import { audit } from '../audit.ts';
 import type { PiiSettings } from '../collect/redact/settings.ts';
@@ -19,6 +20,7 @@ import { refreshStatistics } from '../store/statistics.ts';
 import { readWalls } from '../store/walls.ts';
 import { batchesOf, type Placed, placedKey, readSizes, readTurnsOf, windowPages } from '../store/window.ts';
 import { anonymiseRow, openAnonymiser } from './anonymise.ts';
+import { createCandidates, type Waiting } from './candidates.ts';
 import { findShifts } from './check.ts';
 import { agentName, type Dataset, type DatasetDraft, datasetId, datasetKey } from './dataset.ts';
 import { type Draft, keepDraft, openDraft, pairText, removeOlderFile } from './files.ts';
@@ -27,7 +29,7 @@ import {
   type Gate,
   gateNames,
   holdsConfidential,
-  type PassedWhole,
+  passing,
   type Seen,
   seenGates,
   setGates,
@@ -35,13 +37,14 @@ import {
   usersOf,
   wholeGates,
 } from './gates.ts';
-import { patternOf, questionOf } from './k-anonymity.ts';
-import { signatureShelf } from './minhash.ts';
-import { wordingOf } from './near-duplicates.ts';
+import { createCrowd, patternOf, questionOf } from './k-anonymity.ts';
+import { createNames } from './names.ts';
+import { createWordings, wordingOf } from './near-duplicates.ts';
 import { NothingKept } from './nothing-kept.ts';
-import { searchPairs } from './pairs.ts';
+import { type Found, searchPairs } from './pairs.ts';
 import { fingerprint, type Made, makeRow } from './row.ts';
-import { type SettingsInput, settings, settingsKept } from './settings.ts';
+import { type Settings, type SettingsInput, settings, settingsKept } from './settings.ts';
+import { openShelf, type Shelf } from './shelf.ts';
 
 export type CurateWindow = {
   readonly agent: string;
@@ -62,7 +65,9 @@ export type CurateWindow = {
   readonly onProgress?: (conversations: number) => void;
 };
 
-type Waiting = PassedWhole & {
+/** What is kept of a row beside its line in the spool. */
+type Note = DatasetRow & {
+  readonly taskType: string | null;
   readonly internal: boolean;
   readonly at: { readonly start: number; readonly length: number };
 };
@@ -71,7 +76,7 @@ export const curateWindow = (store: Store, artifacts: Artifacts, options: Curate
   select(store, artifacts.home, { ...options, keep: true }, async (selected, lineage, draft) => {
     // Where the same selection was made before and its file has been lost since, here it is again, byte for byte.
     const artifact = await keepDraft(artifacts, selected, draft);
-    const saved = await saveDataset(store, { ...selected, artifact }, lineage, datasetId, async (db, id, isNew) => {
+    const saved = await saveDataset(store, { ...selected, artifact }, lineage(), datasetId, async (db, id, isNew) => {
       await refuseErased(db, id, options.now);
       if (isNew) await auditDataset(db, id, selected, options);
     }).catch(async (error: unknown) => {
@@ -100,7 +105,7 @@ async function select<T>(
   store: Store,
   home: string,
   options: CurateWindow & { readonly keep: boolean },
-  use: (selected: DatasetDraft, lineage: readonly DatasetRow[], draft: Draft) => Promise<T>,
+  use: (selected: DatasetDraft, lineage: () => AsyncGenerator<DatasetRow>, draft: Draft) => Promise<T>,
 ): Promise<T> {
   const { spec, since, until, seed = 0, now } = options;
   const agent = agentName.parse(options.agent);
@@ -114,8 +119,6 @@ async function select<T>(
   const clean = await openAnonymiser(set.on === 'simulation' ? undefined : options.pii);
   const anonymise = (made: Made) => anonymiseRow(made, clean);
   const funnel = countFunnel(gateNames(set));
-  const waiting: Waiting[] = [];
-  const [shelf, once] = [signatureShelf(), onceEach()];
   let looked = 0;
   const passes = <T>(gates: readonly Gate<T>[], candidate: T): boolean =>
     gates.every(({ name, reason }) => {
@@ -126,20 +129,23 @@ async function select<T>(
 
   await refreshStatistics(store);
   const held = await findShifts(store, { agent, origin: set.on, spec: spec.version, since, until });
-  const spool = await openDraft(home);
-  const draft = await openDraft(home).catch(async (error) => {
-    await spool.drop();
-    throw error;
-  });
-  const search = searchPairs(store, { ...{ agent, spec: spec.version, settings: set, spool }, clean });
+  const work = await openWork(home);
   try {
+    const { spool, draft } = work;
+    const crowd = set.kAnonymity === 1 ? null : createCrowd(set.kAnonymity, work.shelf());
+    const wordings = set.nearDuplicate === 1 ? null : createWordings(work.shelf());
+    const of = { seed, people: createNames(), crowd };
+    const candidates = createCandidates<Note>({ ...of, wordings, notes: work.notes });
+    const found = createCandidates<Found>({ ...of, wordings: null, notes: work.pairNotes });
+    const search = searchPairs(store, { ...{ agent, spec: spec.version, settings: set, spool, found }, clean });
     // Every origin is looked at, so that the funnel also says what the guard kept out.
     for (const origin of origins as readonly Origin[])
       for await (const page of windowPages(store, { agent, origin, since, until })) {
         const seen = await lookAt(store, page, spec.version, held);
         looked += page.length;
         options.onProgress?.(looked);
-        if (origin === set.on) await search.look(page, seen);
+        /** Those that wait to become rows, by number. */
+        const rows = new Map<string, number>();
         const good = page.filter((one) => passes(seenGates, seen.get(placedKey(one))!));
         const sizes = await readSizes(store, good);
         const readable = good.filter((one) => passes(sizedGates, { bytes: sizes.get(placedKey(one)) ?? null }));
@@ -152,56 +158,103 @@ async function select<T>(
             const made = await anonymise(makeRow(own, score));
             if (!passes(gates, { ...candidate, turns: own, made, isClean: clean !== null }) || made.kind === 'refused')
               continue;
-            waiting.push({
-              trajectory: made.row.trajectory,
-              day: once(made.row.day),
-              users: usersOf(own).map(once),
-              keys: candidate.walls.keys.map(once),
-              tenants: candidate.walls.tenants.flatMap((tenant) => (tenant === null ? [] : once(tenant))),
-              score: score.total,
-              fingerprint: fingerprint(made.row),
-              question: patternOf(questionOf(made.row.threads[0]!.messages)),
-              wording: shelf(wordingOf(made.row)),
-              taskType: made.row.taskType === null ? null : once(made.row.taskType),
-              internal: holdsConfidential({ made }, set.confidential),
-              at: await spool.add(JSON.stringify(made.row)),
-            });
+            const { row } = made;
+            rows.set(placedKey(one), candidates.length);
+            const note = { trajectory: row.trajectory, day: row.day, score: score.total, taskType: row.taskType };
+            await candidates.add(
+              {
+                ...note,
+                users: usersOf(own),
+                keys: candidate.walls.keys,
+                sources: candidate.walls.sources,
+                tenants: candidate.walls.tenants.flatMap((tenant) => tenant ?? []),
+                fingerprint: fingerprint(row),
+                question: patternOf(questionOf(row.threads[0]!.messages)),
+                ...(wordings !== null && { wording: wordingOf(row) }),
+              },
+              `${row.trajectory} ${row.day}`,
+              {
+                ...note,
+                internal: holdsConfidential({ made }, set.confidential),
+                at: await spool.add(JSON.stringify(row)),
+              },
+            );
           }
         }
+        if (origin === set.on) await search.look(page, seen, rows);
       }
-    const rows = await choose(waiting, funnel, spool, draft, (gate, all) => gate.select(all, set, seed));
-    const compared = await search.choose(seed, waiting);
-    for (const pair of compared.pairs) await draft.add(pairText(pair));
-    if (rows.length + compared.pairs.length === 0 && options.refuseEmpty) throw new NothingKept(funnel.steps());
-    const sources = countBy(compared.pairs.map(({ source }) => source));
-    const pairs = { rows: compared.pairs.length, sources, funnel: compared.funnel };
+    const kept = await choose(candidates, funnel, set);
+    const isRow = new Uint8Array(candidates.length);
+    for (const number of kept) isRow[number] = 1;
+    const chosen = { rows: 0, pairs: 0, internal: false };
+    const [taskTypes, sources] = [countByName(), countByName()];
+    for await (const { note, line } of linesOf(candidates.inOrder(kept), spool)) {
+      await draft.add(line);
+      await work.addLineage(note);
+      chosen.rows++;
+      chosen.internal ||= note.internal;
+      taskTypes.add(note.taskType ?? 'unknown');
+    }
+    for await (const { pair, origins, internal } of search.choose()) {
+      await draft.add(pairText(pair));
+      for (const { row, ...origin } of origins) if (row === null || isRow[row] === 0) await work.addLineage(origin);
+      chosen.pairs++;
+      chosen.internal ||= internal;
+      sources.add(pair.source);
+    }
+    if (chosen.rows + chosen.pairs === 0 && options.refuseEmpty) throw new NothingKept(funnel.steps());
     const about = {
       spec: spec.version,
       settings: settingsKept(set),
       seed,
       funnel: funnel.steps(),
-      pairs,
+      pairs: { rows: chosen.pairs, sources: sources.counts(), funnel: search.funnel() },
       hash: draft.hash(),
     };
-    const inRows = new Set(rows.map(({ day, trajectory }) => `${day} ${trajectory}`));
-    const onlyInPairs = compared.origins.filter(({ day, trajectory }) => !inRows.has(`${day} ${trajectory}`));
     const selected: DatasetDraft = {
       ...about,
       agent,
       createdAt: now.getTime(),
       since: since.getTime(),
       until: until.getTime(),
-      taskTypes: countBy(rows.map(({ taskType }) => taskType ?? 'unknown')),
-      rows: rows.length,
-      internal: compared.internal || rows.some((row) => row.internal),
+      taskTypes: taskTypes.counts(),
+      rows: chosen.rows,
+      internal: chosen.internal,
       key: datasetKey(about),
       artifact: null,
     };
-    return await use(selected, [...rows, ...onlyInPairs], draft);
+    return await use(selected, work.lineage, draft);
   } finally {
-    await spool.drop();
-    await draft.drop();
+    await work.drop();
   }
+}
+
+/** The files of one run: none of them is left when it ends. */
+async function openWork(home: string) {
+  const drafts: Draft[] = [];
+  const shelves: Shelf[] = [];
+  const drop = async () => {
+    for (const one of [...shelves, ...drafts]) await one.drop();
+  };
+  try {
+    for (let i = 0; i < 5; i++) drafts.push(await openDraft(home));
+  } catch (error) {
+    await drop();
+    throw error;
+  }
+  const [spool, draft, notes, pairNotes, origins] = drafts as [Draft, Draft, Draft, Draft, Draft];
+  return {
+    ...{ spool, draft, notes, pairNotes, drop },
+    shelf(): Shelf {
+      const shelf = openShelf(join(home, 'datasets'));
+      shelves.push(shelf);
+      return shelf;
+    },
+    addLineage: ({ trajectory, day, score }: DatasetRow) => origins.add(JSON.stringify({ trajectory, day, score })),
+    async *lineage(): AsyncGenerator<DatasetRow> {
+      for await (const line of origins.lines(0, origins.length())) yield JSON.parse(line);
+    },
+  };
 }
 
 /** What the first gates need of a page: scores, today's consent, and what it came with. */
@@ -234,47 +287,36 @@ async function lookAt(
   );
 }
 
-/** The same text again is the same string: each row of a database brings its own copies. */
-function onceEach(): (text: string) => string {
-  const known = new Map<string, string>();
-  return (text) => {
-    const first = known.get(text) ?? text;
-    known.set(first, first);
-    return first;
-  };
+/** The gates that look at all together; those left in the end. */
+async function choose(candidates: Waiting, funnel: FunnelCount, settings: Settings): Promise<Uint32Array> {
+  let order = candidates.ranked();
+  for (const gate of setGates) {
+    const { kept, left, reason } = await passing(gate, order, candidates, settings);
+    funnel.add(gate.name, reason, left.length);
+    funnel.add(gate.name, null, kept.length);
+    order = kept;
+  }
+  return order;
 }
 
 /** Rows read back from the spool at a time. */
 const readAtOnce = 32;
 
-/** The gates that look at all together, then the chosen rows into the draft, by id. */
-async function choose(
-  waiting: readonly Waiting[],
-  funnel: FunnelCount,
-  spool: Draft,
-  draft: Draft,
-  select: (
-    gate: (typeof setGates)[number],
-    all: readonly Waiting[],
-  ) => { readonly kept: readonly Waiting[]; readonly left: readonly { readonly reason: string }[] },
-): Promise<Waiting[]> {
-  let kept = waiting;
-  for (const gate of setGates) {
-    const verdict = select(gate, kept);
-    for (const { reason } of verdict.left) funnel.add(gate.name, reason);
-    for (const _ of verdict.kept) funnel.add(gate.name, null);
-    kept = verdict.kept;
+async function* linesOf(notes: AsyncGenerator<Note>, spool: Draft) {
+  let few: Note[] = [];
+  const read = () => Promise.all(few.map(async (note) => ({ note, line: await spool.read(note.at) })));
+  for await (const note of notes) {
+    if (few.push(note) < readAtOnce) continue;
+    yield* await read();
+    few = [];
   }
-  const rows = [...kept].sort((a, b) => (`${a.trajectory} ${a.day}` < `${b.trajectory} ${b.day}` ? -1 : 1));
-  for (let from = 0; from < rows.length; from += readAtOnce) {
-    const lines = await Promise.all(rows.slice(from, from + readAtOnce).map(({ at }) => spool.read(at)));
-    for (const line of lines) await draft.add(line);
-  }
-  return rows;
+  yield* await read();
 }
 
-function countBy(names: readonly string[]): Record<string, number> {
+function countByName() {
   const counts = new Map<string, number>();
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
-  return Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1)));
+  return {
+    add: (name: string) => counts.set(name, (counts.get(name) ?? 0) + 1),
+    counts: (): Record<string, number> => Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1))),
+  };
 }

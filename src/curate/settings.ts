@@ -52,6 +52,11 @@ const chosen = {
   maxKeyShare: someShare
     .default(1)
     .describe('Share of the rows that may come with one client key, where there is more than one.'),
+  maxSourceShare: someShare
+    .default(1)
+    .describe(
+      'Share of the rows that may have come in one way, through the gateway or from one import by its name, where there is more than one.',
+    ),
   maxTenantShare: someShare
     .default(1)
     .describe('Share of the rows that may come from one tenant, where there is more than one.'),

@@ -3,14 +3,20 @@
  * may have, each its best. Pure. They count after near-duplicates went, so that saying one thing in a hundred ways brings
  * nothing.
  */
+import type { Owners } from './names.ts';
 
 /**
  * The most rows one of them may have: the largest number that is at most `share` of what is then kept. One row is always
- * allowed; with fewer of them than 1 / share that is all there can be.
+ * allowed; with fewer of them than 1 / share that is all there can be. `nobodys`: rows that count for themselves.
  */
-export function shareLimit(rowsOfEach: readonly number[], share: number): number {
-  const largest = rowsOfEach.reduce((a, b) => Math.max(a, b), 0);
-  const kept = (limit: number) => rowsOfEach.reduce((sum, rows) => sum + Math.min(rows, limit), 0);
+export function shareLimit(rowsOfEach: readonly number[] | Uint32Array, share: number, nobodys = 0): number {
+  let largest = 0;
+  for (const rows of rowsOfEach) largest = Math.max(largest, rows);
+  const kept = (limit: number): number => {
+    let sum = nobodys;
+    for (const rows of rowsOfEach) sum += Math.min(rows, limit);
+    return sum;
+  };
   // limit / kept(limit) never falls as the limit grows, so halving finds where it becomes too much. The small addition is
   // for products such as 0.29 × 100, which come out just below 29.
   let fits = 1;
@@ -24,29 +30,45 @@ export function shareLimit(rowsOfEach: readonly number[], share: number): number
 }
 
 /**
- * Which of these to keep, given best first. `of`: whose each is; one that is nobody's counts for itself. Of several owners each
+ * Which of these to keep, given best first. `owners`: whose each is; one that is nobody's counts for itself. Of several owners each
  * must have room.
  */
-export function withinShare(of: readonly (readonly string[])[], share: number): boolean[] {
-  if (share >= 1) return of.map(() => true);
-  const rows = new Map<string, number>();
-  for (const owner of of.flat()) rows.set(owner, (rows.get(owner) ?? 0) + 1);
-  const nobodys = of.filter((owners) => owners.length === 0).map(() => 1);
+export function withinShare(order: Uint32Array, owners: Owners, share: number): Uint8Array {
+  const fits = new Uint8Array(order.length).fill(1);
+  if (share >= 1) return fits;
+  const { names } = owners;
+  const rows = rowsOfEach(order, owners);
   // One of several is counted once, for whoever has most, so that it does not make the whole look larger than it is.
-  const counted = new Map<string, number>();
-  for (const owners of of) {
-    const [most] = [...owners].sort((a, b) => rows.get(b)! - rows.get(a)! || (a < b ? -1 : 1));
-    if (most !== undefined) counted.set(most, (counted.get(most) ?? 0) + 1);
+  const counted = new Uint32Array(names.count);
+  let nobodys = 0;
+  for (const one of order) {
+    const of = owners.of(one);
+    const most = of.reduce<number | null>((a, b) => (a === null || hasMore(b, a) ? b : a), null);
+    if (most === null) nobodys++;
+    else counted[most]!++;
   }
-  const limit = shareLimit([...counted.values(), ...nobodys], share);
-  const taken = new Map<string, number>();
-  return of.map((owners) => {
-    if (owners.some((owner) => (taken.get(owner) ?? 0) >= limit)) return false;
-    for (const owner of owners) taken.set(owner, (taken.get(owner) ?? 0) + 1);
-    return true;
-  });
+  function hasMore(a: number, b: number): boolean {
+    const more = rows[a]! - rows[b]!;
+    return more > 0 || (more === 0 && names.name(a) < names.name(b));
+  }
+  const limit = shareLimit(counted, share, nobodys);
+  const taken = new Uint32Array(names.count);
+  for (let i = 0; i < order.length; i++) {
+    const of = owners.of(order[i]!);
+    if (of.some((owner) => taken[owner]! >= limit)) fits[i] = 0;
+    else for (const owner of of) taken[owner]!++;
+  }
+  return fits;
+}
+
+function rowsOfEach(order: Uint32Array, owners: Owners): Uint32Array {
+  const rows = new Uint32Array(owners.names.count);
+  for (const one of order) for (const owner of owners.of(one)) rows[owner]!++;
+  return rows;
 }
 
 /** Where there are so few that no share could be kept, as with one key for all, equal parts are. */
-export const attainable = (of: readonly (readonly string[])[], share: number): number =>
-  Math.max(share, 1 / Math.max(1, new Set(of.flat()).size));
+export function attainable(order: Uint32Array, owners: Owners, share: number): number {
+  const there = rowsOfEach(order, owners).reduce((count, rows) => count + (rows > 0 ? 1 : 0), 0);
+  return Math.max(share, 1 / Math.max(1, there));
+}

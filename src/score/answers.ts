@@ -44,7 +44,8 @@ async function rankedSpecs(
     const signal = AbortSignal.timeout((scorer.timeoutSeconds ?? 60) * 1000);
     const ranked = scorer.rank(
       inputs,
-      contextOf(inputs[0]!, services, () => signal),
+      // It is shown all of the answers.
+      contextOf({ ...inputs[0]!, turns: inputs.flatMap(({ turns }) => turns) }, services, () => signal),
     );
     const measured = await ranked.catch((error: unknown) => error as Error);
     ranks.set(name, (i) => {

@@ -1,14 +1,18 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { type JudgeServer, startJudge } from '../../test/judge-server.ts';
 import { parseConfig } from '../config.ts';
+import { makeRelease } from '../deploy/release.ts';
 import { listJudging } from '../store/judging.ts';
 import type { Store } from '../store/postgres.ts';
+import { insertRelease } from '../store/releases.ts';
 import { withStore } from '../store/test-store.ts';
 import { type OpenJudgeOptions, openJudge } from './ask-open.ts';
 import { converse, trajectory } from './fixtures.ts';
 import { judge } from './judge.ts';
+import { judgedLine } from './judge-print.ts';
 import { contextOf, scoreOf, weighted } from './weighted.ts';
 
 let server: JudgeServer;
@@ -58,6 +62,7 @@ describe('a judge that is well', () => {
       money: 0.003,
       known: 0,
       asked: 1,
+      withheld: 0,
     });
     const second = open();
     expect((await score(asked, second)).total).toBe(0.8);
@@ -296,4 +301,74 @@ it('settings name an upstream that is there, and a price where there is a budget
   expect(() => parseConfig({ upstreams, judge: { ...judging, budget: { day: 5 } } }, {}, '/')).toThrow(
     'needs a price: set upstreams.box.price too',
   );
+});
+
+describe('what must not leave', () => {
+  const insideOr = (inside: boolean, confidential: object = {}) => {
+    const [agent] = parseConfig(
+      {
+        agents: [{ name: 'desk', curate: { confidential } }],
+        upstreams: { box: { baseUrl: server.url, inside } },
+        judge: { upstream: 'box', model: 'judge' },
+      },
+      {},
+      '/',
+    ).agents;
+    return openJudge(store, agent!, { pauseMs: 1 })!;
+  };
+  const heron = { phrases: ['Project Heron'] };
+  const costOf = (asked: ReturnType<typeof conversation>, judging: ReturnType<typeof openJudge>) =>
+    spec.parts[0]!.scorer.cost!(
+      asked,
+      contextOf(asked, { judge: judging }, () => new AbortController().signal),
+    );
+
+  it('is shown to a judge inside and to no other: the part is unmeasured and says why', async () => {
+    const asked = conversation('Ask those of project  HERON.');
+    const outside = insideOr(false, heron);
+    const { total, parts } = await score(asked, outside);
+    expect(total).toBeNull();
+    expect(parts.judge).toMatchObject({
+      value: null,
+      reason:
+        'it holds what is confidential, and the judge is at upstream box, which is not known as part of the deployment (`inside: true`)',
+    });
+    expect(parts.judge!.failed).toBeUndefined();
+    expect(await costOf(asked, outside)).toEqual({ calls: 0, money: 0 });
+    expect(outside.counts()).toMatchObject({ withheld: 1, asked: 0, calls: 0 });
+    expect(judgedLine(outside.counts())).toMatch(/not asked.* 1 was not shown to it: what is internal stays inside/);
+    expect(server.bodies).toHaveLength(0);
+    expect((await score(asked, insideOr(true, heron))).total).toBe(0.8);
+    // A verdict that is kept shows nobody anything, but settings that differ shall not give what they would not have asked for.
+    expect((await score(asked, insideOr(false, heron))).total).toBeNull();
+    expect((await score(conversation(), insideOr(false, heron))).total).toBe(0.8);
+  });
+
+  it('is what an internal model said', async () => {
+    const release = (name: string, internal: boolean) =>
+      makeRelease({ agent: 'desk', name, upstream: 'own', model: name, internal }, 0);
+    await insertRelease(store.db, release('heron-1', true));
+    await insertRelease(store.db, release('plain-1', false));
+    const by = (name: string) => {
+      const asked = conversation();
+      return { ...asked, turns: asked.turns.map((turn) => ({ ...turn, release: name })) };
+    };
+    const outside = insideOr(false);
+    const { parts } = await score(by('heron-1'), outside);
+    expect(parts.judge!.reason).toMatch(/^the model of heron-1 is internal, and the judge is at upstream box/);
+    expect((await score(by('plain-1'), outside)).total).toBe(0.8);
+    expect((await score(by('heron-1'), insideOr(true))).total).toBe(0.8);
+  });
+
+  it('is not sent either where a scorer of one’s own did not say that it would be', async () => {
+    const judging = insideOr(false, heron);
+    const ask = judging.about({ agent: 'desk', trajectory: 't', day: about.day, signal: new AbortController().signal });
+    const verdict = await ask({ prompt: 'own 1', content: ['a number'], calls: 1 }, async (call) => {
+      const material = [{ name: 'answer', text: 'Project Heron' }];
+      const { so } = await call({ task: 'Is it so?', material, answer: z.strictObject({ so: z.boolean() }) });
+      return { value: so ? 1 : 0, reason: '' };
+    });
+    expect(verdict).toMatchObject({ value: null, reason: expect.stringContaining('confidential') });
+    expect(server.bodies).toHaveLength(0);
+  });
 });

@@ -10,6 +10,7 @@ import { redact } from '../collect/redact/redact.ts';
 import { ConfigError } from '../errors.ts';
 import { addJudging, type Spent, spentToday } from '../store/judging.ts';
 import type { Store } from '../store/postgres.ts';
+import { internalReleases } from '../store/releases.ts';
 import { type KeptVerdict, readVerdict, saveVerdict } from '../store/verdicts.ts';
 import type { Ask, Asked, AskedAbout, Call, Judge, Question, Verdict } from './ask.ts';
 import { readAnswer, withControl } from './ask-answer.ts';
@@ -22,6 +23,8 @@ export type JudgeCounts = Spent & {
   readonly known: number;
   /** Verdicts asked for. */
   readonly asked: number;
+  /** Not asked for, because what the judge would be shown must not leave. */
+  readonly withheld: number;
 };
 
 export type OpenJudge = Judge & { counts(): JudgeCounts };
@@ -48,7 +51,7 @@ export function openJudge(
 ): OpenJudge | undefined {
   if (settings === undefined) return undefined;
   const { now = Date.now, pauseMs } = options;
-  const counts = { calls: 0, promptTokens: 0, completionTokens: 0, money: 0, known: 0, asked: 0 };
+  const counts = { calls: 0, promptTokens: 0, completionTokens: 0, money: 0, known: 0, asked: 0, withheld: 0 };
   const servers = new Map<string, JudgeServer>();
   const enter = turnstile(settings.concurrency);
   const trouble = { inARow: 0, lasting: null as string | null };
@@ -64,7 +67,7 @@ export function openJudge(
       );
     const model = using?.model ?? settings.model;
     return {
-      ...{ upstream, model, price: server.price },
+      ...{ upstream, model, price: server.price, isInside: server.inside === true },
       embeddingModel: settings.embeddingModel,
       server() {
         const which = `${upstream} ${model}`;
@@ -116,8 +119,15 @@ export function openJudge(
     }
   };
 
-  const callOf = (who: Chosen, { signal }: AskedAbout): Call => {
+  const callOf = (who: Chosen, of: AskedAbout): Call => {
+    const { signal } = of;
+    /** `content` should have said it all; what is sent decides. */
+    const mayBeShown = async (words: readonly string[]) => {
+      const why = await withheldFrom(who, words, of);
+      if (why !== null) throw new Withheld(why);
+    };
     const call = async <Shape extends z.ZodRawShape>({ task, material: given, answer }: Question<Shape>) => {
+      await mayBeShown(given.flatMap((block) => [block.name, block.text]));
       const material = fitBlocks(given, settings.maxCharacters);
       const { $schema: _, ...schema } = z.toJSONSchema(withControl(answer));
       for (let attempt = 1; ; attempt++) {
@@ -136,10 +146,28 @@ export function openJudge(
     const embed = async (texts: readonly string[]) => {
       const model = who.embeddingModel;
       if (model === undefined) throw new ConfigError('judge.embeddingModel is not set.');
+      await mayBeShown(texts);
       const made = { ...who, model };
       return (await request(made, tokensOf(texts), signal, () => who.server().embed(model, texts, signal))).vectors;
     };
     return Object.assign(call, { embed });
+  };
+
+  let internal: Promise<Set<string>> | undefined;
+  /** Why this judge must not see this; null: it may. */
+  const withheldFrom = async (
+    { upstream, isInside }: Chosen,
+    words: readonly string[],
+    { agent, releases = [] }: AskedAbout,
+  ): Promise<string | null> => {
+    if (isInside) return null;
+    const elsewhere = `upstream ${upstream}, which is not known as part of the deployment (\`inside: true\`)`;
+    internal ??= internalReleases(store, agent);
+    const known = await internal;
+    const release = releases.find((one) => known.has(one));
+    if (release !== undefined) return `the model of ${release} is internal, and the judge is at ${elsewhere}`;
+    if (settings.isConfidential?.(words)) return `it holds what is confidential, and the judge is at ${elsewhere}`;
+    return null;
   };
 
   /** The verdict that is kept, if it is one; otherwise under what it will be. */
@@ -156,6 +184,12 @@ export function openJudge(
   const about = (of: AskedAbout): Ask => {
     const ask = async (asked: Asked, decide: (call: Call) => Promise<Verdict>): Promise<Verdict> => {
       const { who, key, lacks, kept } = await lookUp(asked);
+      const withheld = (reason: string): Verdict => {
+        counts.withheld++;
+        return { value: null, reason };
+      };
+      const why = await withheldFrom(who, asked.content, of);
+      if (why !== null) return withheld(why);
       if (lacks) return { value: null, reason: 'judge.embeddingModel is not set' };
       if (kept !== null && kept.failures === 0) {
         counts.known++;
@@ -171,6 +205,7 @@ export function openJudge(
         await saveVerdict(store, row, verdict);
         return verdict;
       } catch (error) {
+        if (error instanceof Withheld) return withheld(error.message);
         if (error instanceof NoVerdict)
           await saveVerdict(store, row, { value: null, reason: redact(error.message, {}), failed: true });
         throw error;
@@ -178,6 +213,7 @@ export function openJudge(
     };
     const cost = async (asked: Asked) => {
       const { who, lacks, kept } = await lookUp(asked);
+      if ((await withheldFrom(who, asked.content, of)) !== null) return { calls: 0, money: 0 };
       if (lacks || (kept !== null && (kept.failures === 0 || isPaused(kept)))) return { calls: 0, money: 0 };
       const { calls } = asked;
       const usage = {
@@ -194,6 +230,9 @@ export function openJudge(
 
 /** The judge answered, and not so that it could be used. */
 class NoVerdict extends Error {}
+
+/** What would be sent must not leave. */
+class Withheld extends Error {}
 
 const verdictOf = ({ value, reason, details }: Verdict | KeptVerdict): Verdict => ({
   value,

@@ -62,6 +62,8 @@ export type AskedAbout = {
   readonly trajectory: string;
   /** Of the trajectory's partition. */
   readonly day: string;
+  /** Releases that answered in it. */
+  readonly releases?: readonly string[];
   readonly signal: AbortSignal;
 };
 

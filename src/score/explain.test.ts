@@ -25,6 +25,18 @@ test('what the parts add sums up to the total', () => {
   ]);
 });
 
+test('a reason that is sentences of its own ends once, and none is no reason', () => {
+  const { parts } = explain({
+    total: 0.5,
+    measured: 1,
+    parts: { judge: part(0.5, 0.5, 'Right. But curt.'), mine: part(0.5, 0.5, '') },
+  });
+  expect(parts.map(({ sentence }) => sentence)).toEqual([
+    'judge is half and half and adds 0.250 of 0.500: Right. But curt.',
+    'mine is half and half and adds 0.250 of 0.500.',
+  ]);
+});
+
 test('says what failed, and what nobody could tell', () => {
   const late = { ...part(null, 1, 'scorer judge did not answer within 60 s'), failed: true as const };
   expect(explain({ total: null, measured: 0, parts: { judge: late } })).toMatchObject({

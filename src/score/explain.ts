@@ -25,13 +25,19 @@ function quality(value: number): string {
   return value > 0.05 ? 'poor' : 'as bad as it can be';
 }
 
+/** A scorer's reason is a few words, a judge's is sentences. */
+function because(reason: string): string {
+  const said = reason.trim();
+  return said === '' ? '.' : `: ${said}${/[.!?…]$/.test(said) ? '' : '.'}`;
+}
+
 function sentenceOf(name: string, part: PartScore, adds: number | null, most: number): string {
   const { value, reason, failed, penalty } = part;
   if (failed) return `${words(name)} could not be asked (${reason}); the next run asks again.`;
-  if (value === null || adds === null) return `${words(name)} says nothing: ${reason}.`;
-  if (penalty)
-    return adds === 0 ? `${words(name)} costs nothing: ${reason}.` : `${words(name)} costs ${shown(-adds)}: ${reason}.`;
-  return `${words(name)} is ${quality(value)} and adds ${shown(adds)} of ${shown(most)}: ${reason}.`;
+  const why = because(reason);
+  if (value === null || adds === null) return `${words(name)} says nothing${why}`;
+  if (penalty) return adds === 0 ? `${words(name)} costs nothing${why}` : `${words(name)} costs ${shown(-adds)}${why}`;
+  return `${words(name)} is ${quality(value)} and adds ${shown(adds)} of ${shown(most)}${why}`;
 }
 
 export function explain({ total, measured, parts: given }: Pick<Score, 'total' | 'measured' | 'parts'>): Explanation {

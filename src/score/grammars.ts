@@ -26,6 +26,9 @@ export type CodeNode = {
   /** Of a leaf: its words. */
   readonly text: string;
   readonly children: readonly CodeNode[];
+  /** Where it stands in the text. */
+  readonly start: number;
+  readonly end: number;
   /** Nodes in it, itself included. */
   readonly size: number;
   /** The same for trees that are the same. */
@@ -78,16 +81,26 @@ export async function parseCode(language: CodeLanguage, text: string): Promise<P
     if (rootNode.descendantCount > maxNodes) return null;
     const cursor = tree.walk();
     const read = (depth: number): CodeNode => {
+      const { nodeType: kind, startIndex: start, endIndex: end } = cursor;
       const children: CodeNode[] = [];
+      let upTo = start;
+      // Some grammars name the escapes of a string and not the words between them, where spaces mean something.
+      const unnamed = (until: number) => {
+        const words = upTo < until ? text.slice(upTo, until) : '';
+        if (words !== '' && (quotes.test(kind) || words.trim() !== ''))
+          children.push(codeNode(`${kind} text`, words, [], upTo, until));
+      };
       if (depth < maxDepth && cursor.gotoFirstChild()) {
-        do children.push(read(depth + 1));
-        while (cursor.gotoNextSibling());
+        do {
+          unnamed(cursor.startIndex);
+          children.push(read(depth + 1));
+          upTo = cursor.endIndex;
+        } while (cursor.gotoNextSibling());
         cursor.gotoParent();
+        unnamed(end);
       }
-      const kind = cursor.nodeType;
-      const words = children.length === 0 ? cursor.nodeText : '';
-      const size = children.reduce((sum, child) => sum + child.size, 1);
-      return { kind, text: words, children, size, shape: shapeOf(kind, words, children) };
+      const words = children.length === 0 ? text.slice(start, end) : '';
+      return codeNode(kind, kind === 'jsx_text' ? jsxWords(words) : words, children, start, end);
     };
     return { root: read(0), hasError: rootNode.hasError };
   } finally {
@@ -95,8 +108,30 @@ export async function parseCode(language: CodeLanguage, text: string): Promise<P
   }
 }
 
-/** Of a node with these children. */
-export const shapeOf = (kind: string, text: string, children: readonly CodeNode[]): string =>
-  createHash('sha1')
+/** Nodes whose every character counts; not what is put together of several, or stands in braces between them. */
+const quotes =
+  /^(?:string|string_content|string_literal|template_string|raw_string_literal|interpreted_string_literal|multiline_string_fragment|character_literal|char_literal|rune_literal|regex)$/;
+
+/** What JSX says by it: a line break, with the spaces around it, is one space or nothing. */
+const jsxWords = (text: string): string => {
+  const lines = text.split('\n');
+  const last = lines.length - 1;
+  return lines
+    .map((line, i) => (i > 0 ? (i < last ? line.trim() : line.trimStart()) : i < last ? line.trimEnd() : line))
+    .filter((line) => line !== '')
+    .join(' ');
+};
+
+export function codeNode(
+  kind: string,
+  text: string,
+  children: readonly CodeNode[],
+  start: number,
+  end: number,
+): CodeNode {
+  const size = children.reduce((sum, child) => sum + child.size, 1);
+  const shape = createHash('sha1')
     .update(JSON.stringify([kind, text, children.map(({ shape }) => shape)]))
     .digest('base64url');
+  return { kind, text, children, start, end, size, shape };
+}

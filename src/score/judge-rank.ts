@@ -60,7 +60,7 @@ export const rankBy =
     if (answers.length < 2) return alike('there is nothing to compare it with');
     if (ask === undefined) return alike(noJudge);
     const before = transcriptOf(inputs[0]!.turns).slice(0, -1);
-    const { details = [] } = await ask(
+    const { reason, details } = await ask(
       {
         prompt: `judge-rank 1 ${criteria}`,
         content: [...before.flatMap(({ name, text }) => [name, text]), '', ...answers],
@@ -79,6 +79,7 @@ export const rankBy =
         return { value: null, reason: `${answers.length} answers compared with each other`, details };
       },
     );
+    if (details === undefined) return alike(reason);
     return inputs.map((_, i) => {
       const { value, reason } = details[i]!;
       return { value, reason, turns: new Map() };

@@ -1,5 +1,6 @@
 /** Reads labels and their conversations for refine-judge.ts and lets the agent's judge answer. */
 import type { Agent } from '../agent.ts';
+import { ConflictError } from '../errors.ts';
 import { listLabels } from '../store/labels.ts';
 import type { Store } from '../store/postgres.ts';
 import { readTrajectory } from '../store/trajectories.ts';
@@ -32,13 +33,17 @@ export async function judgeRefine(
     const label = scores.reduce((sum, one) => sum + one, 0) / scores.length;
     labelled.push({ item: { trajectory, turns, signals }, label });
   }
-  return refineJudge({
+  let untold = '';
+  const found = await refineJudge({
     ...{ labelled, criteria, variants },
-    judge: async (which, input) =>
-      judge({ criteria: which, alsoWithFeedback: true }).score(
+    judge: async (which, input) => {
+      const measured = await judge({ criteria: which, alsoWithFeedback: true }).score(
         input,
         contextOf(input, services, () => signal),
-      ),
+      );
+      if (measured.value === null) untold = measured.reason;
+      return measured;
+    },
     propose: (k, from, mistakes) => {
       const worst = mistakes[0];
       if (worst === undefined) return Promise.resolve('');
@@ -47,4 +52,7 @@ export async function judgeRefine(
       return askForCriteria(ask!, k, from, shown);
     },
   });
+  if (labelled.length > 0 && found.before.learned === null && found.before.heldOut === null)
+    throw new ConflictError(`The judge can tell of none of the ${labelled.length} labelled conversations: ${untold}.`);
+  return found;
 }

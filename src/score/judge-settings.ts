@@ -69,20 +69,27 @@ export type JudgeUpstream = {
   readonly baseUrl: string;
   readonly key?: string | undefined;
   readonly price?: TokenPrice | undefined;
+  /** Part of the deployment, so that what must not leave may be shown to it. */
+  readonly inside?: boolean | undefined;
 };
 
 /** The judge of one agent, as installation and agent together say, with the upstreams that it or a scorer names. */
-export type Judging = JudgeSettings & { readonly upstreams: Readonly<Record<string, JudgeUpstream>> };
+export type Judging = JudgeSettings & {
+  readonly upstreams: Readonly<Record<string, JudgeUpstream>>;
+  /** Whether one of these is what the agent calls confidential. */
+  readonly isConfidential?: ((words: readonly string[]) => boolean) | undefined;
+};
 
 export const judgingOf = (
   settings: JudgeSettings | undefined,
   own: z.output<typeof agentJudgeSettings> | undefined,
   upstreams: Readonly<Record<string, JudgeUpstream>>,
+  isConfidential?: Judging['isConfidential'],
 ): Judging | undefined =>
   settings && {
     ...settings,
     upstream: own?.upstream ?? settings.upstream,
     model: own?.model ?? settings.model,
     embeddingModel: own?.embeddingModel ?? settings.embeddingModel,
-    upstreams,
+    ...{ upstreams, isConfidential },
   };

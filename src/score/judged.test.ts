@@ -5,9 +5,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import { type JudgeServer, type Shown, startJudge } from '../../test/judge-server.ts';
 import { parseConfig } from '../config.ts';
+import { makeRelease } from '../deploy/release.ts';
 import { entry, noon, sibling, signal } from '../store/fixtures.ts';
 import type { Store } from '../store/postgres.ts';
 import { writeEntries } from '../store/record.ts';
+import { insertRelease } from '../store/releases.ts';
 import { listScores } from '../store/scores.ts';
 import { withStore } from '../store/test-store.ts';
 import { answerRelevance, cosine } from './answer-relevance.ts';
@@ -355,5 +357,28 @@ describe('answers to the same turn, ranked', () => {
     const second = judging();
     await scoreWindow(store, { ...other, services: { judge: second } });
     expect(second.counts()).toMatchObject({ calls: 0, known: 2 });
+  });
+
+  it('are not compared by a judge outside where one of them is of an internal model', async () => {
+    await insertRelease(
+      store.db,
+      makeRelease({ agent: 'desk', name: 'heron-1', upstream: 'own', model: 'heron', internal: true }, 0),
+    );
+    const [turn] = converse('Who is on it?', [{ say: 'A team.' }], { trajectory: 'beside', startedAt: noon + 600_000 });
+    const message = { role: 'assistant', content: 'Team Heron.' };
+    const inner = sibling(turn!, { release: 'heron-1', choices: [{ index: 0, message, finishReason: 'stop' }] });
+    await writeEntries(store, [entry.turn({ ...turn! }), { kind: 'sibling', sibling: inner } as const]);
+    const outside = judging();
+    const window = {
+      ...{ agent: 'desk', spec: weighted({ judge: [1, judge({ siblings: 'rank' })] }) },
+      ...{ since: new Date(noon + 540_000), until: new Date(noon + 660_000), now: new Date(noon + 720_000) },
+    };
+    expect(await scoreWindow(store, { ...window, services: { judge: outside } })).toMatchObject({ answers: 2 });
+    expect(outside.counts()).toMatchObject({ calls: 1, withheld: 1 });
+    for (const { id } of [turn!, inner])
+      expect((await listScores(store, `answer/${id}`))[0]!.parts.judge).toMatchObject({
+        value: null,
+        reason: expect.stringMatching(/^the model of heron-1 is internal/),
+      });
   });
 });

@@ -4,18 +4,18 @@
  *
  *   scaffolding    statements that only print, log or leave a note (console.log, print, dbg!, TODO …)
  *   stray files    new files that nobody asked for by name and that are called like leavings (tmp, debug, backup, notes …)
- *   reformatting   lines that changed and mean the same; beside a change that means something, those that differ by their spaces or
- *                  a semicolon, but not by their indent alone, which a block around them needs
+ *   reformatting   lines that are written in another way and say the same (restyled.ts)
  *   comments       comments that were added
  *
  *     value = smallest / (changed + prices),   at most 1
  *
  * `smallest` is the distance to the change that is known to do: what `accepted` returns for a conversation, e.g. the patch that the
- * tests or a reviewer took. Without it, it is what is left of the change when scaffolding and stray files are taken out, so only
+ * tests or a reviewer took, and what that has of these four costs nothing. Without it, it is what is left of the change when scaffolding and stray files are taken out, so only
  * those and the other two can cost. Whether the change works is for outcomes. Unmeasured: no code was changed.
  */
 import { codeEdits, type FileChange } from './code-edits.ts';
-import { type CodeNode, codeLanguage, parseCode, shapeOf } from './grammars.ts';
+import { type CodeLanguage, type CodeNode, codeLanguage, codeNode, parseCode } from './grammars.ts';
+import { type Code, isComment, isOptional, restyledLines } from './restyled.ts';
 import { type Measured, type Scorer, type ScorerInput, unmeasured } from './scorer.ts';
 import { storyOf } from './story.ts';
 import { treeDistance } from './tree-distance.ts';
@@ -37,18 +37,28 @@ const notes = /\b(?:TODO|FIXME|XXX|HACK)\b/;
 const stray =
   /(?:^|[^a-z])(?:tmp|temp|debug|backup|bak|orig|old|copy|scratch|notes?|summary|changes)(?:[^a-z]|$)|\.log$/i;
 
-const isComment = ({ kind }: CodeNode): boolean => kind.includes('comment');
 const isStatement = ({ kind }: CodeNode): boolean =>
   kind === 'expression_statement' || kind.endsWith('_statement') || kind === 'debugger_statement';
-const wordsOf = (node: CodeNode): string =>
-  node.children.length === 0 ? node.text : node.children.map(wordsOf).join('');
+/** The first words of it: who prints says so at once. */
+function opening(node: CodeNode, most = 60): string {
+  if (node.children.length === 0) return node.text.slice(0, most);
+  let said = '';
+  for (const child of node.children) {
+    if (said.length >= most) break;
+    said += opening(child, most - said.length);
+  }
+  return said;
+}
 
-/** The tree without its comments; null: it is one. */
-function bare(node: CodeNode): CodeNode | null {
-  if (isComment(node)) return null;
-  const children = node.children.flatMap((child) => bare(child) ?? []);
-  const size = children.reduce((sum, child) => sum + child.size, 1);
-  return { ...node, children, size, shape: shapeOf(node.kind, node.text, children) };
+/** A line break between elements. */
+const isBlank = ({ kind, text }: CodeNode): boolean => kind === 'jsx_text' && text === '';
+
+/** The tree without what means nothing: comments, commas and semicolons that may be left out. */
+function bare(language: CodeLanguage, node: CodeNode): CodeNode {
+  const children = node.children
+    .filter((child, i) => !isComment(child) && !isOptional(language, node, i) && !isBlank(child))
+    .map((child) => bare(language, child));
+  return codeNode(node.kind, node.text, children, node.start, node.end);
 }
 
 /** Every node, once for each time it stands there. */
@@ -72,38 +82,8 @@ function addedNodes(before: CodeNode, after: CodeNode, is: (node: CodeNode) => b
 }
 
 const isScaffolding = (node: CodeNode): boolean =>
-  isComment(node) ? notes.test(node.text) : isStatement(node) && prints.test(wordsOf(node));
+  isComment(node) ? notes.test(node.text) : isStatement(node) && prints.test(opening(node));
 const isPlainComment = (node: CodeNode): boolean => isComment(node) && !notes.test(node.text);
-
-/** Lines that are in one text and not in the other. */
-function changedLines(before: string, after: string): number {
-  const known = new Set(before.split('\n'));
-  return after.split('\n').filter((line) => !known.has(line)).length;
-}
-
-/** A comma behind what was last is needed by what comes after it, and another indent by what stands around it. */
-const asSaid = (line: string): string => line.trim().replace(/,$/, '');
-const quoted = /(["'`])(?:\\.|(?!\1).)*\1/g;
-/** Spaces inside a text mean something. */
-const asMeant = (line: string): string =>
-  asSaid(line)
-    .replace(quoted, (text) => text.replaceAll(' ', '\0'))
-    .replaceAll(/[ \t]+/g, '')
-    .replace(/;$/, '');
-
-/** Of the lines that changed beside what was needed, those that say the same in another form: spaces, semicolons. */
-function restyledLines(before: string, after: string): number {
-  const [was, is] = [before, after].map((text) => text.split('\n').filter((line) => line.trim() !== ''));
-  const [saidBefore, saidAfter] = [new Set(was!.map(asSaid)), new Set(is!.map(asSaid))];
-  const gone = new Map<string, number>();
-  for (const line of was!)
-    if (!saidAfter.has(asSaid(line))) gone.set(asMeant(line), (gone.get(asMeant(line)) ?? 0) + 1);
-  return is!.filter((line) => {
-    const left = saidBefore.has(asSaid(line)) ? 0 : (gone.get(asMeant(line)) ?? 0);
-    if (left > 0) gone.set(asMeant(line), left - 1);
-    return left > 0;
-  }).length;
-}
 
 type Priced = { readonly changed: number; readonly smallest: number | null; readonly costs: DiffCosts };
 
@@ -119,19 +99,28 @@ async function priced(change: FileChange, asked: string, accepted: string | unde
     if (!isStray) return null;
     return { changed: 0, smallest: null, costs: { ...nothing(), strayFiles: after.split('\n').length } };
   }
-  const [old, now] = [await parseCode(language, before), await parseCode(language, after)];
-  if (old === null || now === null) return null;
-  const [was, is] = [bare(old.root)!, bare(now.root)!];
-  const changed = treeDistance(was, is);
+  const [old, now, known] = await Promise.all(
+    [before, after, accepted].map(async (text): Promise<Code | null> => {
+      const parsed = text === undefined ? null : await parseCode(language, text);
+      return parsed && { root: parsed.root, text: text! };
+    }),
+  );
+  if (!old || !now) return null;
+  const was = bare(language, old.root);
+  const distance = ({ root }: Code) => treeDistance(was, bare(language, root));
+  const changed = distance(now);
   if (isStray) return { changed: 0, smallest: null, costs: { ...nothing(), strayFiles: changed } };
-  const costs = {
-    scaffolding: addedNodes(old.root, now.root, isScaffolding),
+  const costsOf = (one: Code): DiffCosts => ({
+    scaffolding: addedNodes(old.root, one.root, isScaffolding),
     strayFiles: 0,
-    reformatting: changed === 0 ? changedLines(before, after) : restyledLines(before, after),
-    comments: addedNodes(old.root, now.root, isPlainComment),
-  };
-  const known = accepted === undefined ? null : await parseCode(language, accepted);
-  return { changed, smallest: known === null ? null : treeDistance(was, bare(known.root)!), costs };
+    reformatting: restyledLines(language, old, one),
+    comments: addedNodes(old.root, one.root, isPlainComment),
+  });
+  const costs = costsOf(now);
+  if (!known) return { changed, smallest: null, costs };
+  const needed = costsOf(known);
+  for (const name of Object.keys(costs) as (keyof DiffCosts)[]) costs[name] = Math.max(0, costs[name] - needed[name]);
+  return { changed, smallest: distance(known), costs };
 }
 
 export function minimalDiff({ accepted, prices: given = {} }: MinimalDiffOptions = {}): Scorer {
@@ -140,7 +129,7 @@ export function minimalDiff({ accepted, prices: given = {} }: MinimalDiffOptions
   if (odd !== undefined) throw new Error(`minimalDiff: ${odd[0]} costs ${odd[1]}; give a number from 0 to 100.`);
   return {
     name: 'minimal diff',
-    version: JSON.stringify(['minimal-diff', 2, prices, accepted === undefined ? null : String(accepted)]),
+    version: JSON.stringify(['minimal-diff', 3, prices, accepted === undefined ? null : String(accepted)]),
     // With a function of the user's it may do anything.
     ...(accepted === undefined && { inProcess: true }),
     async score(input): Promise<Measured> {

@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
 import { ConfigError, ConflictError, NotFoundError } from '../errors.ts';
+import { counted } from '../terminal.ts';
 import { defaultCriteria } from './judge.ts';
 import { judgeRefine } from './judge-refine-run.ts';
 import { fewestLabels } from './refine-judge.ts';
@@ -53,7 +54,7 @@ export const refineCommand = withConfigOption(new Command('refine'))
         return;
       }
       const { before, best, kept, tried, labels } = found;
-      terminal.write(`${labels} labels, half to learn from; ${tried.length} proposals tried.`);
+      terminal.write(`${labels} labels, half to learn from; ${counted(tried.length, 'proposal')} tried.`);
       terminal.write(
         `Agreement before: ${number(before.learned)} on that half, ${number(before.heldOut)} on the other.`,
       );

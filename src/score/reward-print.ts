@@ -12,7 +12,10 @@ const range = ({ low, high }: { low: number | null; high: number | null }): stri
   low === null || high === null ? '' : `${number(low)} to ${number(high)}`;
 const percent = (share: number): string => `${Math.round(share * 100)}%`;
 
-const states = { ok: 'agrees', alarm: 'ALARM', unmeasured: 'too few labels' } as const;
+const stateOf = ({ state, labels }: Agreement): string => {
+  if (state === 'unmeasured') return labels < fewestLabels ? 'too few labels' : 'all alike';
+  return state === 'ok' ? 'agrees' : 'ALARM';
+};
 
 export function trustLines(check: RewardCheck, terminal: Terminal): string[] {
   const { paint } = terminal;
@@ -22,7 +25,7 @@ export function trustLines(check: RewardCheck, terminal: Terminal): string[] {
     ...[{ title: '95%' }, { title: '' }],
   ];
   const rows = all.map((one) => [
-    ...[one.part ?? 'total', String(one.labels), number(one.spearman), range(one), states[one.state]],
+    ...[one.part ?? 'total', String(one.labels), number(one.spearman), range(one), stateOf(one)],
   ]);
   const dress = (cell: string, row: number, column: number) =>
     column === 4 && all[row]!.state === 'alarm' ? paint.red(cell) : cell;
@@ -60,7 +63,7 @@ const figure = (one: Figure): string => `${number(one.value, 3)}${one.low === nu
 
 const verdicts: Readonly<Record<Proposal['verdict'], string>> = {
   better: 'The proposed weights are better on conversations they were not fitted to.',
-  'not shown': 'That the proposed weights are better is not shown: the interval of the difference reaches 0.',
+  'not shown': 'That the proposed weights are better is not shown: the interval of the difference in FIGURE reaches 0.',
   worse: 'The proposed weights are worse on conversations they were not fitted to: keep yours.',
   none: 'No part of the reward rises with the target: no weighting of these parts can follow it.',
   'too few': `Fewer than ${fewestSamples} conversations, of five tasks at least, have both: too few to fit weights.`,
@@ -92,7 +95,7 @@ export function proposalLines(proposal: Proposal, outcome: string | undefined, t
           `Of these conversations ${proposal.gained} would rise above curate.minScore and ${proposal.lost} fall below it.`,
         ]
       : []),
-    verdicts[proposal.verdict],
+    verdicts[proposal.verdict].replace('FIGURE', proposal.auc === null ? 'Spearman' : 'AUC'),
   ];
 }
 

@@ -69,6 +69,32 @@ test('scores a window once, and again only what got new evidence', async () => {
   expect((await listScores(store, 'a'))[0]!.total).toBe(1);
 });
 
+test('no scorer brings what is no number into the store', async () => {
+  const store = await withStore();
+  await writeEntries(store, turnsOf('a'));
+  const saying = (value: number, ofTurn = 1): Scorer => ({
+    ...{ name: 'odd', version: '1' },
+    score: ({ turns }) => ({ value, reason: '', turns: new Map(turns.map(({ id }) => [id, ofTurn])) }),
+  });
+  const odd = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, -0.1, 1.7];
+  const parts = odd.flatMap((one, i) => [
+    [`value${i}`, [1, saying(one)] as const] as const,
+    [`turn${i}`, [1, saying(1, one)] as const] as const,
+  ]);
+  const spec = weighted({ ...Object.fromEntries(parts), sound: [1, saying(1)] });
+  expect(await scoreWindow(store, { ...window, spec })).toMatchObject({ scored: 1, broken: 1 });
+  const { rows } = await store.pool.query<{ total: number | null; measured: number; parts: object; turns: object }>(
+    'select total, measured, parts, turns from pawl.scores where spec = $1',
+    [spec.version],
+  );
+  expect(rows).toMatchObject([{ total: null, measured: expect.closeTo(1 / 11, 6) }]);
+  // JSON writes what is no number as null, so each value is looked at by its part.
+  const [score] = await listScores(store, 'a');
+  for (const [name, { value, failed }] of Object.entries(score!.parts))
+    expect([name, value, failed ?? false]).toEqual(name === 'sound' ? [name, 1, false] : [name, null, true]);
+  for (const turn of score!.turns) expect(turn.parts).toEqual({ sound: 1 });
+});
+
 test('asks a judge about a few conversations at a time, and again where it broke', async () => {
   const store = await withStore();
   await writeEntries(

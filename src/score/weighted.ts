@@ -96,7 +96,7 @@ const failure = (name: string, error: unknown): Result =>
 
 /** What most scorers never ask for is only made for those that do. */
 export function contextOf(
-  { trajectory }: ScorerInput,
+  { trajectory, turns }: ScorerInput,
   { judge, rewardModels }: Services,
   signal: () => AbortSignal,
 ): ScorerContext {
@@ -107,7 +107,8 @@ export function contextOf(
     },
     get ask() {
       const day = startedAt.toISOString().slice(0, 10);
-      return judge?.about({ agent, trajectory: id, day, signal: signal() });
+      const releases = [...new Set(turns.map(({ release }) => release))];
+      return judge?.about({ agent, trajectory: id, day, releases, signal: signal() });
     },
     rewardModels,
   };

@@ -73,7 +73,7 @@ const chunk = 5000;
 export const saveDataset = async (
   store: Store,
   draft: DatasetDraft,
-  rows: readonly DatasetRow[],
+  rows: Iterable<DatasetRow> | AsyncIterable<DatasetRow>,
   idOf: (agent: string, version: number) => string,
   alongside: (db: Store['db'], id: string, isNew: boolean) => Promise<void> = async () => {},
 ): Promise<Dataset> => {
@@ -119,10 +119,13 @@ export const saveDataset = async (
           task_types: JSON.stringify(taskTypes),
         })
         .execute();
-      for (let from = 0; from < rows.length; from += chunk) {
-        const part = rows.slice(from, from + chunk);
+      let [from, part]: [number, DatasetRow[]] = [0, []];
+      const insert = async () => {
         await insertRows(transaction, { id, agent, from }, part);
-      }
+        [from, part] = [from + part.length, []];
+      };
+      for await (const row of rows) if (part.push(row) === chunk) await insert();
+      if (part.length > 0) await insert();
       await alongside(db, id, true);
       return { ...draft, id, version, gone: null };
     });

@@ -68,6 +68,21 @@ export const readRelease = async (
   return row ? releaseOf(row) : null;
 };
 
+/** Names of an agent's releases whose models learned from what is confidential. */
+export const internalReleases = async (store: Store, agent: string): Promise<Set<string>> => {
+  const rows = await store.db
+    .withTables<ReleaseTables>()
+    .selectFrom('releases')
+    .select('name')
+    .where('agent', '=', agent)
+    .where('internal', '=', true)
+    .execute()
+    .catch((error) => {
+      throw storeError(error, 'Reading which releases are internal');
+    });
+  return new Set(rows.map(({ name }) => name));
+};
+
 export type ListedRelease = Release & {
   /** Whether it is its agent's release now. */
   readonly serving: boolean;
