@@ -37,7 +37,7 @@ import { warmUp } from './warm-up.ts';
 import { createYielding } from './yielding.ts';
 
 /** How long the event loop may be held by parsing before disk and database get their turn: a batch takes several answers of theirs. */
-const SLICE_MS = 2;
+const SLICE_MS = Number(process.env.X_SLICE ?? 2);
 /** How often it is looked whether there is something to report. */
 const LOOK_MS = 250;
 /** Without anything new only a sign of life is given, after so many looks: each report wakes the thread that answers. */
