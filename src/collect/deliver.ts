@@ -26,6 +26,8 @@ export type Delivery = {
   open(): Promise<boolean>;
   /** How many lines are in the sink, the others being put aside; null when stopped before all were dealt with. */
   deliver(lines: readonly Line[]): Promise<number | null>;
+  /** Whether the sink is to give way to nobody, also one that is opened later. */
+  hurry(on: boolean): void;
   /** The last thing asked of the sink worked, and nothing asked has been without an answer for seconds. */
   isUp(): boolean;
   close(): Promise<void>;
@@ -53,6 +55,7 @@ export function createDelivery(options: DeliverOptions): Delivery {
   let askedAt: number | null = null;
   let silenceMs = firstSilence;
   let rejectionsInARow = 0;
+  let hurries = false;
 
   /** What was asked, or an error once it has been silent for too long or, when stopping, for a moment. */
   function answer<T>(asked: Promise<T>, what: string): Promise<T> {
@@ -91,6 +94,7 @@ export function createDelivery(options: DeliverOptions): Delivery {
     const opening = options.openSink();
     try {
       sink = await answer(opening, 'Connecting to the database');
+      if (hurries) sink.hurry?.(true);
       return sink;
     } catch (error) {
       // Should it open after all, nobody wants it any more.
@@ -168,6 +172,10 @@ export function createDelivery(options: DeliverOptions): Delivery {
       return false;
     },
     deliver,
+    hurry(on) {
+      hurries = on;
+      sink?.hurry?.(on);
+    },
     isUp: () => worked && (askedAt === null || Date.now() - askedAt < UNANSWERED_MS),
     async close() {
       const last = sink;

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { StoreError } from '../errors.ts';
 import { encodeLine, type Line } from '../store/line.ts';
 import { entryId, entryOf } from './fixtures/file-sink.ts';
@@ -78,6 +78,37 @@ function random(seed: number): () => number {
     return state / 4294967296;
   };
 }
+
+test('what has waited too long gives way to nobody, also on a connection opened later, until all of it is in the sink', async () => {
+  journal = await openJournal({ folder });
+  const told: string[] = [];
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const kept = new MemorySink();
+  let opened = 0;
+  const openSink = async (): Promise<Sink> => {
+    const mine = ++opened;
+    return {
+      async write(lines) {
+        await held;
+        if (mine === 1) throw new StoreError('gone', { retryable: true });
+        return kept.write(lines);
+      },
+      hurry: (on) => void told.push(`${mine} ${on}`),
+      close: async () => {},
+      destroy: () => {},
+    };
+  };
+  pump = await startPump({ journal, openSink, lateMs: 50, gatherMs: 1, backoffMs: [1, 1], silenceMs: [200, 200] });
+  await append('a');
+  await vi.waitUntil(() => opened > 1 && told.length > 1, { timeout: 60_000 }); // silent for so long, the first was given up
+  release();
+  await vi.waitUntil(() => told.at(-1)?.endsWith('false'), { timeout: 60_000 });
+  expect(told).toEqual(['1 true', '2 true', '2 false']);
+  expect(kept.keys()).toEqual(['a']);
+});
 
 describe('the pump', () => {
   test('delivers in the order of acknowledgement, in batches', async () => {

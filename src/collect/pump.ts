@@ -5,7 +5,8 @@
  * deleted even if the cursor could not be written: a full disk must be able to empty itself.
  *
  * While more comes in than the sink takes, the pump rests between batches: what waits is safe in the journal, and the
- * processors belong to answering. As soon as nobody is answered any more it rests no longer.
+ * processors belong to answering. As soon as nobody is answered any more it rests no longer, and what has waited too long gives way to
+ * nobody until it is done.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Line } from '../store/line.ts';
@@ -32,8 +33,12 @@ export type PumpOptions = {
   readonly backoffMs?: readonly [number, number];
   /** How long a write may be silent before its connection is given up, at first and at most. */
   readonly silenceMs?: readonly [number, number];
+  /** From when on what waits gives way to nobody. */
+  readonly lateMs?: number;
   /** Nobody is being answered now, so there is nobody to give way to. */
   readonly isQuiet?: () => boolean;
+  /** Everything acknowledged so far is in the sink. */
+  readonly onCaughtUp?: () => void;
   readonly onDamage?: (damaged: Damaged) => void;
   readonly onProblem?: (message: string) => void;
 };
@@ -61,12 +66,13 @@ export type Pump = {
 };
 
 /** Rest this many times as long as the last batch took, and no longer than this. */
-const REST = 4;
+const REST = Number(process.env.X_REST ?? 4);
 const LONGEST_REST_MS = 1000;
-/** An entry that has waited this long ends all resting. */
+/** An entry that has waited this long ends all resting and giving way. */
 const PATIENCE_MS = 10_000;
-/** How often it is looked whether there is still a reason to rest. */
+/** How often it is looked whether there is still a reason to rest, and whether something has waited too long. */
 const LOOK_MS = 25;
+const LATE_LOOK_MS = 1000;
 
 /** How long to leave the sink alone after a batch; the bytes are those that waited when it began and when it ended. */
 export function rest(batch: { tookMs: number; waitingBefore: number; waitingAfter: number; lagMs: number }): number {
@@ -76,10 +82,12 @@ export function rest(batch: { tookMs: number; waitingBefore: number; waitingAfte
 
 export async function startPump(options: PumpOptions): Promise<Pump> {
   const { journal } = options;
-  const gatherMs = options.gatherMs ?? 100;
+  const gatherMs = options.gatherMs ?? Number(process.env.X_GATHER ?? 100);
+  const batchEntries = options.batchEntries ?? Number(process.env.X_BATCH ?? 1000);
   const cursorEveryMs = options.cursorEveryMs ?? 1000;
   const leaveAfterMs = options.leaveAfterMs ?? 300_000;
   const backoffMs = options.backoffMs ?? [100, 5000];
+  const lateMs = options.lateMs ?? PATIENCE_MS;
   const isQuiet = options.isQuiet ?? (() => false);
   const problem = options.onProblem ?? (() => {});
   const stopping = new AbortController();
@@ -89,8 +97,8 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
   const unread = createUnread({
     journal,
     from: resume.from,
-    windowBytes: options.windowBytes ?? 64 * 1024 * 1024,
-    batchEntries: options.batchEntries ?? 1000,
+    windowBytes: options.windowBytes ?? Number(process.env.X_WINDOW ?? 64) * 1024 * 1024,
+    batchEntries,
     batchBytes: options.batchBytes ?? 4 * 1024 * 1024,
     onDamage: (damaged) => {
       counts.corrupt++;
@@ -113,6 +121,16 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
   let caughtUpAt = Date.now();
   let endedAt = Date.now();
   let wake: () => void = () => {};
+  let hurries = false;
+  const looking = setInterval(
+    () => {
+      const wanted = hurries ? !unread.isEmpty() : lagMs() >= lateMs;
+      if (wanted === hurries) return;
+      hurries = wanted;
+      delivery.hurry(wanted);
+    },
+    Math.min(LATE_LOOK_MS, lateMs),
+  ).unref();
 
   /** What cannot even be put aside is counted: nothing behind it may wait for it. */
   async function reject(line: Line, reason: string): Promise<void> {
@@ -202,7 +220,10 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
       await save(false);
       const tookMs = Date.now() - began;
       const waitingAfter = unread.bytes();
-      if (unread.isShort()) await pause(gatherMs);
+      if (unread.isEmpty()) options.onCaughtUp?.();
+      // What is left of a rush does not wait for company.
+      const wasShort = batch.lines.length < batchEntries;
+      if (wasShort && unread.isShort()) await pause(gatherMs);
       else await restFor(rest({ tookMs, waitingBefore, waitingAfter, lagMs: lagMs() }));
     }
     await save(true);
@@ -238,6 +259,7 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
       return unread.isEmpty();
     },
     async stop() {
+      clearInterval(looking);
       stopping.abort();
       wake();
       await running;

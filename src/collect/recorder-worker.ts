@@ -37,7 +37,7 @@ import { warmUp } from './warm-up.ts';
 import { createYielding } from './yielding.ts';
 
 /** How long the event loop may be held by parsing before disk and database get their turn: a batch takes several answers of theirs. */
-const SLICE_MS = 2;
+const SLICE_MS = Number(process.env.X_SLICE ?? 2);
 /** How often it is looked whether there is something to report. */
 const LOOK_MS = 250;
 /** Without anything new only a sign of life is given, after so many looks: each report wakes the thread that answers. */
@@ -99,6 +99,7 @@ const pump = await startPump({
   journal,
   openSink,
   isQuiet: () => ++looksWithout > QUIET_LOOKS,
+  onCaughtUp: reportSoon,
   onDamage: ({ segment, offset, bytes }) =>
     problem(`Journal segment ${segment} is damaged at byte ${offset}: ${bytes} bytes were skipped.`),
   onProblem: problem,
@@ -115,10 +116,12 @@ let contentDropped = 0;
 let unfit = 0;
 
 const sentMessages = createSentMessages(options.secret);
-const inbox: Exchange[] = [];
+/** Still packed: what waits long is not worth the objects, which would be copied from one generation to the next. */
+const inbox: Extract<ToWorker, { kind: 'exchanges' }>[] = [];
 let working = false;
 const yielding = createYielding();
-let taken = 0;
+let came = 0;
+let full = 0;
 let unfinished = 0; // appends and exchanges not settled yet
 const finishedSince = { exchanges: 0, bytes: 0, threads: [] as ThreadPoint[] };
 let reporting = false;
@@ -129,7 +132,9 @@ port.on('message', (message: ToWorker) => {
   switch (message.kind) {
     case 'exchanges':
       looksWithout = 0;
-      for (const exchange of unpackExchanges(message.rows, message.bytes)) inbox.push(exchange);
+      came += message.count;
+      full = message.full;
+      inbox.push(message);
       if (!working) {
         working = true;
         void work();
@@ -154,7 +159,7 @@ port.on('message', (message: ToWorker) => {
   }
 });
 const timer = setInterval(() => {
-  yielding.look(taken, performance.now());
+  yielding.look(came, performance.now(), inbox.length === 0 ? 0 : full);
   if (++looksSince >= SILENT_LOOKS || JSON.stringify(counts()) !== reported) report();
 }, LOOK_MS);
 // Waited for before the first exchange comes, not by it: what waits here would be lost with the process.
@@ -165,21 +170,18 @@ while (threader.learn()) await new Promise(setImmediate);
 
 async function work(): Promise<void> {
   let since = performance.now();
-  for (let next = 0; next < inbox.length; ) {
-    take(inbox[next++] as Exchange);
-    if (performance.now() - since > SLICE_MS) {
-      inbox.splice(0, next); // let go of their bytes
-      next = 0;
-      await new Promise(setImmediate);
-      since = performance.now();
+  for (let message = inbox.shift(); message !== undefined; message = inbox.shift())
+    for (const exchange of unpackExchanges(message.rows, message.bytes)) {
+      take(exchange);
+      if (performance.now() - since > SLICE_MS) {
+        await new Promise(setImmediate);
+        since = performance.now();
+      }
     }
-  }
-  inbox.length = 0;
   working = false;
 }
 
 function take(exchange: Exchange): void {
-  taken++;
   const bytes = exchangeBytes(exchange);
   let line: MadeLine;
   let point: ThreadPoint | null;

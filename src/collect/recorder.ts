@@ -100,8 +100,17 @@ export type ToWorker =
    * so that the journal and the database are asked first.
    */
   | { readonly kind: 'begin'; readonly threads: readonly string[] | null }
-  /** `rows`: JSON of the exchanges' rows; `bytes`: request and answer of each, in that order. */
-  | { readonly kind: 'exchanges'; readonly rows: string; readonly bytes: ArrayBuffer }
+  /**
+   * `rows`: JSON of so many exchanges' rows; `bytes`: request and answer of each, in that order; `full`: how much of the queue is taken,
+   * from 0 to 1.
+   */
+  | {
+      readonly kind: 'exchanges';
+      readonly count: number;
+      readonly rows: string;
+      readonly bytes: ArrayBuffer;
+      readonly full: number;
+    }
   | { readonly kind: 'signal'; readonly ticket: number; readonly entry: SignalEntry }
   | { readonly kind: 'drain'; readonly ticket: number; readonly timeoutMs: number }
   | { readonly kind: 'close' };
@@ -132,7 +141,7 @@ const HAND_OVER_BYTES = 1024 * 1024;
 const HANG_MS = 20_000;
 
 export async function startRecorder(options: RecorderOptions): Promise<Recorder> {
-  const queueLength = options.queueLength ?? 20_000;
+  const queueLength = options.queueLength ?? 100_000;
   const queueBytes = options.queueBytes ?? 256 * 1024 * 1024;
   const workerData: WorkerData = {
     home: options.home,
@@ -214,9 +223,11 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
     timer = undefined;
     if (pending.length === 0 || !thread.isReady()) return;
     const { rows, bytes } = packExchanges(pending, pendingBytes);
-    thread.post({ kind: 'exchanges', rows, bytes }, [bytes]);
-    sent.exchanges += pending.length;
+    const count = pending.length;
+    sent.exchanges += count;
     sent.bytes += pendingBytes;
+    const full = Math.max(sent.exchanges / queueLength, sent.bytes / queueBytes);
+    thread.post({ kind: 'exchanges', count, rows, bytes, full }, [bytes]);
     pending = [];
     pendingBytes = 0;
   }

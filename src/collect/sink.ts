@@ -15,6 +15,8 @@ export type Sink = {
   write(lines: readonly Line[]): Promise<SinkResult>;
   /** The newest whole answers' thread keys since a time, oldest first, so that inference survives a restart. */
   threads?(since: number): Promise<readonly ThreadPoint[]>;
+  /** What waits has waited too long: gives way to nobody until it is told that this is over. */
+  hurry?(on: boolean): void;
   /** Within a few seconds, whatever the database does. */
   close(): Promise<void>;
   /** Gives the connections up without a word to the database: they have fallen silent. A write under way fails. */

@@ -6,7 +6,7 @@ const after = (rates: readonly number[], from = calm, tookMs = 250): number[] =>
   let rush = from;
   return rates.map((rate) => {
     rush = rushAfter(rush, rate, tookMs);
-    return nicenessIn(rush);
+    return nicenessIn(rush, 0, false);
   });
 };
 
@@ -29,24 +29,42 @@ test('after a long rush it stays nice for twice as long, at most ten seconds, an
   expect(after([8000, 0])).toEqual([10, 0]);
 });
 
-test('the thread changes its priority when the rate does, and keeps it where it may not', () => {
-  const said: number[] = [];
+/** Looks once a second; what the thread's niceness became. */
+function yieldingFor(mayReturn: boolean) {
+  const became: number[] = [0];
   const yielding = createYielding((niceness) => {
-    if (niceness === 0) throw new Error('EACCES');
-    said.push(niceness);
+    if (!mayReturn && niceness < became.at(-1)!) throw new Error('EACCES');
+    became.push(niceness);
   });
-  let taken = 0;
-  const second = (rate: number, at: number) => {
-    taken += rate;
-    yielding.look(taken, at);
+  let came = 0;
+  let at = 0;
+  yielding.look(came, at, 0);
+  return (rate: number, full = 0): number => {
+    came += rate;
+    at += 1000;
+    yielding.look(came, at, full);
+    return became.at(-1)!;
   };
-  second(0, 0);
-  second(300, 1000);
-  expect(said).toEqual([]);
-  second(5000, 2000);
-  second(5000, 3000);
-  expect(said).toEqual([10]);
-  second(0, 4000);
-  second(5000, 5000);
-  expect(said).toEqual([10]);
+}
+
+test('who may return takes only what answering leaves over, until the queue is half full', () => {
+  const second = yieldingFor(true);
+  expect(second(300)).toBe(0);
+  second(5000); // finds out whether it may
+  expect(second(5000, 0.1)).toBe(19);
+  expect(second(5000, 0.5)).toBe(10);
+  expect(second(5000, 0.9)).toBe(10);
+  expect(second(5000, 0.4)).toBe(19);
+  for (let i = 0; i < 9; i++) second(0);
+  expect(second(0)).toBe(0);
+});
+
+test('who may not takes a share from the start, and keeps it', () => {
+  const second = yieldingFor(false);
+  expect(second(300)).toBe(0);
+  expect(second(5000)).toBe(10);
+  expect(second(5000, 0.1)).toBe(10);
+  expect(second(0)).toBe(10);
+  for (let i = 0; i < 20; i++) second(0);
+  expect(second(5000)).toBe(10);
 });

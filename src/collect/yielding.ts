@@ -2,12 +2,18 @@
  * When the recorder's thread gives way. At a few hundred answers a second its work is a few percent of a processor, and
  * what matters is that a killed process has recorded nearly everything it answered: it runs like any other thread. At
  * thousands it would take processors from answering, so it becomes nice and its queue, which is bounded, takes the
- * difference. It stays nice for a while afterwards, the longer the longer it was busy: rushes come in waves, and the first
- * quarter of a second of each would be paid by those who wait for answers. On Linux priority belongs to the thread; elsewhere it would slow the whole process, so it is left alone.
+ * difference: while the queue is less than half full it runs in what answering leaves over, after that it takes a share. Only who may
+ * become less nice again can do so (root, or a process with CAP_SYS_NICE); others take the share from the start. It stays nice for a
+ * while afterwards, the longer the longer it was busy: rushes come in waves, and the first quarter of a second of each would be paid by
+ * those who wait for answers. On Linux priority belongs to the thread; elsewhere it would slow the whole process, so it is left alone.
  */
 import { setPriority } from 'node:os';
 
-const NICENESS = 10;
+/** With a share of the processors of a tenth, and with next to none while others want them. */
+const NICE = 10;
+const NICEST = 19;
+/** How full the queue may be before it takes a share. */
+const FULL = 0.5;
 /** Nice from the first of these rates on, and no longer below the second; exchanges per second. */
 const BUSY = 1000;
 const CALM = 500;
@@ -26,29 +32,41 @@ export function rushAfter({ busyMs, calmMs }: Rush, perSecond: number, tookMs: n
   return isOver ? { busyMs: 0, calmMs: 0 } : { busyMs, calmMs: calmMs + tookMs };
 }
 
-export const nicenessIn = ({ busyMs }: Rush): number => (busyMs > 0 ? NICENESS : 0);
+/** `full`: how much of the queue is taken, from 0 to 1; `free`: it may become less nice again. */
+export function nicenessIn({ busyMs }: Rush, full: number, free: boolean): number {
+  if (busyMs === 0) return 0;
+  return free && full < FULL ? NICEST : NICE;
+}
 
 export function createYielding(set: (niceness: number) => void = setNiceness) {
   let niceness = 0;
   let rush: Rush = { busyMs: 0, calmMs: 0 };
-  let last: { taken: number; at: number } | null = null;
-  let allowed = true;
+  let last: { came: number; at: number } | null = null;
+  let free: boolean | null = null; // null: not tried yet
+
+  function become(wanted: number): void {
+    try {
+      set(wanted);
+      niceness = wanted;
+    } catch {
+      free = false; // and it stays as it is
+    }
+  }
+
   return {
-    /** To be called now and then with how many exchanges were taken so far. */
-    look(taken: number, now: number): void {
+    /** To be called now and then with how many exchanges came so far, and how full the queue is. */
+    look(came: number, now: number, full: number): void {
       const before = last;
-      last = { taken, at: now };
-      if (before === null || now <= before.at || !allowed) return;
+      last = { came, at: now };
+      if (before === null || now <= before.at) return;
       const tookMs = now - before.at;
-      rush = rushAfter(rush, (1000 * (taken - before.taken)) / tookMs, tookMs);
-      const wanted = nicenessIn(rush);
-      if (wanted === niceness) return;
-      try {
-        set(wanted);
-        niceness = wanted;
-      } catch {
-        // Becoming less nice needs a right that most processes do not have; then it stays as it is.
-        allowed = false;
+      rush = rushAfter(rush, (1000 * (came - before.came)) / tookMs, tookMs);
+      const wanted = nicenessIn(rush, full, free === true);
+      if (wanted === niceness || (free === false && wanted < niceness)) return;
+      become(wanted);
+      if (free === null) {
+        become(wanted - 1); // whoever may do this may go back all the way
+        free ??= true;
       }
     },
   };

@@ -3,18 +3,44 @@
  * each backend is a session of its own, and with autogroups a session's share is what its group is given, whatever the
  * niceness of the processes in it. So the group is made nice. Without autogroups the file is not there, and niceness,
  * which backends inherit from the server (embedded.ts), does it alone.
+ *
+ * Where other programs keep every processor busy, the nicest get next to nothing, and what was recorded would be seen minutes later.
+ * Whoever has waited too long takes an even share until all is done; anybody may do that to a group of their own.
  */
 import { writeFileSync } from 'node:fs';
 
 /** The lowest there is: what waits for the database waits in the journal, where it is safe. */
-const niceness = 19;
+const nicest = 19;
 
-/** `pid` is a backend of our own embedded server; never one that a server elsewhere named. */
-export function giveWay(pid: number): void {
+export type Waiting = {
+  /** `pid` is a backend of our own embedded server; never one that a server elsewhere named. */
+  add(pid: number): void;
+  gone(pid: number): void;
+  /** Gives way no longer, or again. */
+  hurry(on: boolean): void;
+};
+
+export function createWaiting(set: (pid: number, niceness: number) => void = setGroup): Waiting {
+  const pids = new Set<number>();
+  let niceness = nicest;
+  return {
+    add(pid) {
+      pids.add(pid);
+      set(pid, niceness);
+    },
+    gone: (pid) => void pids.delete(pid), // its number may soon be another's
+    hurry(on) {
+      niceness = on ? 0 : nicest;
+      for (const pid of pids) set(pid, niceness);
+    },
+  };
+}
+
+function setGroup(pid: number, niceness: number): void {
   if (process.platform !== 'linux') return;
   try {
     writeFileSync(`/proc/${pid}/autogroup`, String(niceness));
   } catch {
-    // No autogroups, or not allowed: answers and recording share the processors evenly.
+    // No autogroups, or not allowed, or asked again too soon: answers and recording share the processors as they did.
   }
 }

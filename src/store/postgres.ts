@@ -92,15 +92,18 @@ export const connectStore = async (
     kind?: Store['kind'];
     poolSize?: number;
     limits?: Limits;
-    /** With the process id of the server's side of each new connection. */
+    /** With the process id of the server's side of each new connection, and of one that is gone. */
     onConnect?: (backend: number) => void;
+    onGone?: (backend: number) => void;
     onClose?: () => Promise<void>;
   } = {},
 ): Promise<Store> => {
   const main = openPool(url, options.poolSize ?? 10, options.limits ?? scanning);
   const { pool } = main;
-  const { onConnect } = options;
-  if (onConnect) pool.on('connect', (client) => onConnect((client as unknown as { processID: number }).processID));
+  const { onConnect, onGone } = options;
+  const backendOf = (client: object) => (client as { processID: number }).processID;
+  if (onConnect) pool.on('connect', (client) => onConnect(backendOf(client)));
+  if (onGone) pool.on('remove', (client) => onGone(backendOf(client)));
   const others: Pool[] = [];
   let closing: Promise<void> | null = null;
   const close = (): Promise<void> => {

@@ -2,7 +2,7 @@
 import type { OpenSink } from '../collect/sink.ts';
 import { StoreError } from '../errors.ts';
 import { runningEmbedded } from './embedded.ts';
-import { giveWay } from './give-way.ts';
+import { createWaiting } from './give-way.ts';
 import { recording } from './limits.ts';
 import { connectStore } from './postgres.ts';
 import { writeLines } from './record.ts';
@@ -18,10 +18,11 @@ export const openSink: OpenSink = async ({ home, databaseUrl }) => {
   const isOurs = databaseUrl === null;
   const url = databaseUrl ?? runningEmbedded(home);
   if (url === null) throw new StoreError('The embedded PostgreSQL is not up', { retryable: true });
+  const waiting = isOurs ? createWaiting() : null;
   const store = await connectStore(url, {
     poolSize: 2,
     limits: recording,
-    ...(isOurs ? { onConnect: giveWay } : {}),
+    ...(waiting === null ? {} : { onConnect: waiting.add, onGone: waiting.gone }),
   });
   return {
     write: (lines) => writeLines(store, lines),
@@ -31,6 +32,7 @@ export const openSink: OpenSink = async ({ home, databaseUrl }) => {
       ]);
       return rows.map((row) => ({ ...row, at: Number(row.at) })).reverse();
     },
+    hurry: (on) => waiting?.hurry(on),
     close: () => store.close(),
     destroy: () => {
       store.cut();
