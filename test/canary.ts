@@ -132,8 +132,11 @@ export async function runCanary(people: number, { learns = false } = {}): Promis
         turns++;
       }
     };
-    for (let from = 0; from < people; from += AT_ONCE)
+    let few = '';
+    for (let from = 0; from < people; from += AT_ONCE) {
       await Promise.all(Array.from({ length: Math.min(AT_ONCE, people - from) }, (_, i) => one(from + i)));
+      few ||= new Date().toISOString();
+    }
     for (let from = 0; from < people; from += IMPORTED_AT_ONCE) {
       const numbers = Array.from({ length: Math.min(IMPORTED_AT_ONCE, people - from) }, (_, i) => from + i);
       const lines = numbers.flatMap(importLines);
@@ -176,9 +179,13 @@ export async function runCanary(people: number, { learns = false } = {}): Promis
     if (learns) {
       const without = ['--without', 'points,clean,private,types,balance,canaries,shifts'];
       const practice = ['--environment', 'examples/support-desk/desk.ts#supportDesk', '--steps', '1'];
-      const little = [...practice, '--tasks-per-step', '2', '--attempts', '2', '--budget-tokens', '20000'];
+      const little = [...practice, '--tasks-per-step', '2', '--attempts', '2', '--budget-tokens', '200000'];
       const base = ['--base', 'examples/support-desk/model', '--recipe', 'sft-grpo', '--id', 'seen'];
-      const trained = await command('train', '--dataset', dataset.id, ...base, ...little, ...without, '--json');
+      // Of the first few: what they would teach is not the question.
+      const some = JSON.parse(await command('curate', 'run', '--since', '1d', '--until', few, '--json')) as {
+        id: string;
+      };
+      const trained = await command('train', '--dataset', some.id, ...base, ...little, ...without, '--json');
       said.push(trained, await command('runs', 'show', 'seen'), await command('runs', 'episodes', 'seen'));
       const weights = (JSON.parse(trained) as { model: string }).model;
       said.push(await command('releases', 'create', 'seen', '--checkpoint', weights, '--run', 'seen'));
