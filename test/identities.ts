@@ -59,7 +59,8 @@ export function canariesOf(number: number): Canary[] {
     of('kr-phone', `제 번호는 ${mobile}입니다`, mobile, mobile.replaceAll('-', '')),
     of('card', `my card is ${card.replace(/(\d{4})(?=\d)/g, '$1 ')}`, card, card.replace(/(\d{4})(?=\d)/g, '$1 ')),
     of('iban', `IBAN ${bank}`, bank),
-    of('ip', `from ${100 + draw(90)}.${draw(250)}.${draw(250)}.${100 + draw(150)}`),
+    // Not 127, which is everybody's own machine and is left as it is.
+    of('ip', `from ${101 + draw(26)}.${draw(250)}.${draw(250)}.${100 + draw(150)}`),
     of('us-ssn', `my SSN is ${ssn}`, ssn, ssn.replaceAll('-', '')),
     of('kr-rrn', `주민등록번호 ${birth}-${resident}`, `${birth}-${resident}`, birth + resident, resident),
     of('kr-rrn-spaced', `주민번호는 ${birth} - ${resident}`, resident),

@@ -121,7 +121,7 @@ type Named<Note> = readonly [name: string, note: Note];
 type Read<Note> = { readonly named: Named<Note>; readonly line: string };
 
 /** So many are sorted at a time. */
-const sortedAtOnce = 16_384;
+const sortedAtOnce = 8192;
 
 /** Lines of a draft in the order of their names: sorted a few at a time, written behind them, and merged. */
 async function* sortedNotes<Note>(notes: Draft, count: number, kept: Uint32Array): AsyncGenerator<Note> {

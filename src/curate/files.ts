@@ -20,7 +20,7 @@ const folderOf = (home: string): string => join(home, 'datasets');
 const olderFile = (id: string): string => join('datasets', `${id}.jsonl`);
 
 const flushAt = 1024 * 1024;
-const readAtOnce = 64 * 1024;
+const readAtOnce = 32 * 1024;
 const staleMs = 24 * 60 * 60 * 1000;
 
 /** A file under a name of its own that nobody reads, until it is kept or dropped. */

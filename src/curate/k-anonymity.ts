@@ -12,7 +12,7 @@
  */
 
 import { setImmediate as breathe } from 'node:timers/promises';
-import { alikeIn, column } from './column.ts';
+import { alikeIn, type Column, column } from './column.ts';
 import { bandKey, createBuckets, hashWord, jaccard, mostInBucket, onesIn, signatureOf } from './minhash.ts';
 import type { RowMessage } from './row.ts';
 import type { Shelf } from './shelf.ts';
@@ -153,14 +153,15 @@ export function createCrowd(k: number, shelf: Shelf): Crowd {
       const ends = who.length;
       for (const number of all) if (sizes[number]! >= k) open[number] = 0;
 
+      const sketch = new Uint32Array(sketchWords);
       const join = (number: number, alike: Uint32Array): void => {
         meet(found[number]!);
         const pattern = read(number);
+        for (let word = 0; word < sketchWords; word++) sketch[word] = sketches.get(number * sketchWords + word);
         for (let i = alike.length - 1, walked = 0; i >= 0 && walked < mostInBucket; i--, walked++) {
           const other = alike[i]!;
-          if (other === number || mostAlike(sketches, number, pattern.length, other, lengthOf(other)) < leastAlike)
-            continue;
-          if (jaccard(pattern, read(other)) < leastAlike) continue;
+          if (other === number || lacksTooMuch(sketch, pattern.length, sketches, other)) continue;
+          if (lengthOf(other) * leastAlike > pattern.length || jaccard(pattern, read(other)) < leastAlike) continue;
           for (let entry = own.get(other); entry > 0; entry = before.get(entry - 1)) {
             const person = who.get(entry - 1);
             if (isMet(person)) continue;
@@ -205,21 +206,12 @@ function sketchOf(pattern: Pattern): Uint32Array {
   return bits;
 }
 
-/** A bit that only one of two has stands for a word that the other lacks; so this is never less than the share in common. */
-function mostAlike(
-  sketches: { get(i: number): number },
-  a: number,
-  wordsOfA: number,
-  b: number,
-  wordsOfB: number,
-): number {
-  let [onlyA, onlyB] = [0, 0];
+/** A bit that the other does not have stands for a word that it lacks; what lacks more than half is not looked at. */
+function lacksTooMuch(sketch: Uint32Array, words: number, sketches: Column, other: number): boolean {
+  let common = words;
   for (let word = 0; word < sketchWords; word++) {
-    const [mine, others] = [sketches.get(a * sketchWords + word), sketches.get(b * sketchWords + word)];
-    onlyA += onesIn(mine & ~others);
-    onlyB += onesIn(others & ~mine);
+    common -= onesIn(sketch[word]! & ~sketches.get(other * sketchWords + word));
+    if (common < leastAlike * words) return true;
   }
-  const both = Math.min(wordsOfA - onlyA, wordsOfB - onlyB);
-  const either = wordsOfA + wordsOfB - both;
-  return either === 0 ? 1 : both / either;
+  return false;
 }

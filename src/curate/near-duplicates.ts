@@ -5,18 +5,8 @@
  * what one user or key may bring.
  */
 import { setImmediate as breathe } from 'node:timers/promises';
-import { alikeIn, column } from './column.ts';
-import {
-  bandKey,
-  createBuckets,
-  hashes,
-  hashWord,
-  mostInBucket,
-  onesIn,
-  type Signature,
-  signatureOf,
-  similarity,
-} from './minhash.ts';
+import { alikeIn, type Column, column } from './column.ts';
+import { bandKey, hashes, hashWord, mostInBucket, onesIn, type Signature, signatureOf, similarity } from './minhash.ts';
 import type { Row } from './row.ts';
 import type { Shelf } from './shelf.ts';
 
@@ -57,20 +47,22 @@ export type Wordings = {
 };
 
 /**
- * Signatures lie on the shelf. In memory is only what may be like another: its keys that another has too, and two bits of each of
- * its numbers, which tell most of those apart that are not alike without a look at the shelf.
+ * Signatures lie on the shelf. In memory are the keys that several have, and of what has one of them two bits of each of its numbers,
+ * which tell most of those apart that are not alike without a look at the shelf.
  */
 export function createWordings(shelf: Shelf): Wordings {
-  let count = 0;
   const at = new Uint32Array(hashes);
   const read = (number: number, into = at): Signature => shelf.read(number * hashes, into);
 
-  /** Of each the bands whose key another of them has too. */
-  async function sharedBands(among: Uint32Array): Promise<Uint16Array> {
-    const shared = new Uint16Array(count);
-    for (let band = 0; band < bands; band++) {
-      for (const alike of alikeIn(among, (number) => bandKey(read(number), band, bands)))
-        for (const number of alike) shared[number]! |= 1 << band;
+  /** What is kept of those alike: of each band the keys that several have, ascending, and of each its newest. */
+  async function sharedKeys(among: Uint32Array): Promise<Shared[]> {
+    const shared = Array.from({ length: bands }, () => ({ keys: column(Uint32Array), newest: column(Uint32Array) }));
+    for (const [band, { keys, newest }] of shared.entries()) {
+      const keyOf = (number: number) => bandKey(read(number), band, bands);
+      for (const [first] of alikeIn(among, keyOf)) {
+        keys.push(keyOf(first!));
+        newest.push(0);
+      }
       await breathe();
     }
     return shared;
@@ -79,49 +71,67 @@ export function createWordings(shelf: Shelf): Wordings {
   return {
     add(wording) {
       shelf.add(wording);
-      count++;
     },
     async firstOfAlike(order, most) {
-      const shared = await sharedBands(Uint32Array.from(order).sort());
+      const shared = await sharedKeys(Uint32Array.from(order).sort());
       const isFirst = new Uint8Array(order.length).fill(1);
-      const buckets = createBuckets();
       const [kept, sketches] = [column(Uint32Array), column(Uint32Array)];
+      /** Of each that is kept, band by band, the one before it with the same key + 1. */
+      const older = column(Uint32Array);
       const sketch = new Uint32Array(sketchWords);
       const other = new Uint32Array(hashes);
-      const isLikeOne = (wording: Signature, mine: number): boolean => {
+      /** Where the keys of a wording are among those that several have; −1: nowhere. */
+      const places = new Int32Array(bands);
+      const isLikeOne = (wording: Signature): boolean => {
         for (let band = 0; band < bands; band++) {
-          if ((mine & (1 << band)) === 0) continue;
-          let entry = buckets.newest(bandKey(wording, band, bands));
-          for (let walked = 0; entry >= 0 && walked < mostInBucket; walked++) {
-            const number = buckets.number(entry);
+          let next = places[band]! < 0 ? 0 : shared[band]!.newest.get(places[band]!);
+          for (let walked = 0; next > 0 && walked < mostInBucket; walked++) {
+            const number = next - 1;
             if (
               mostAlike(sketch, sketches, number) >= most &&
               similarity(wording, read(kept.get(number), other)) >= most
             )
               return true;
-            entry = buckets.older(entry);
+            next = older.get(number * bands + band);
           }
         }
         return false;
       };
       for (let i = 0; i < order.length; i++) {
         if (i % 1024 === 0) await breathe();
-        const mine = shared[order[i]!]!;
-        if (mine === 0) continue;
         const wording = read(order[i]!);
+        for (let band = 0; band < bands; band++)
+          places[band] = placeOf(shared[band]!.keys, bandKey(wording, band, bands));
+        if (places.every((place) => place < 0)) continue;
         sketchInto(wording, sketch);
-        if (isLikeOne(wording, mine)) {
+        if (isLikeOne(wording)) {
           isFirst[i] = 0;
           continue;
         }
-        for (let band = 0; band < bands; band++)
-          if ((mine & (1 << band)) !== 0) buckets.add(bandKey(wording, band, bands), kept.length);
         kept.push(order[i]!);
         for (const word of sketch) sketches.push(word);
+        for (let band = 0; band < bands; band++) {
+          const place = places[band]!;
+          older.push(place < 0 ? 0 : shared[band]!.newest.get(place));
+          if (place >= 0) shared[band]!.newest.set(place, kept.length);
+        }
       }
       return isFirst;
     },
   };
+}
+
+type Shared = { readonly keys: Column; readonly newest: Column };
+
+/** Of a number among ascending ones; −1: it is not there. */
+function placeOf(ascending: Column, wanted: number): number {
+  let [low, high] = [0, ascending.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ascending.get(middle) < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low < ascending.length && ascending.get(low) === wanted ? low : -1;
 }
 
 const inWord = 16;
