@@ -28,7 +28,7 @@ test.runIf(isPerThread && mayReturn())(
       if (!(await setIdle(thread, true))) return; // there is no such program here
       expect(await policy()).toBe('5');
       const ours = readFileSync('/proc/self/stat', 'utf8');
-    expect(ours.slice(ours.lastIndexOf(')') + 2).split(' ')[38]).toBe('0');
+      expect(ours.slice(ours.lastIndexOf(')') + 2).split(' ')[38]).toBe('0');
       expect(await setIdle(thread, false)).toBe(true);
       expect(await policy()).toBe('0');
     } finally {
