@@ -19,7 +19,7 @@
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -283,18 +283,12 @@ async function main(): Promise<void> {
       const [result] = (await once(loader, 'message')) as [LoadResult];
       return result;
     };
-    const stat = () => { const f = readFileSync('/proc/stat','utf8').split('\n')[0]!.split(/ +/).slice(1).map(Number); const idle = f[3]!+f[4]!; const all = f.slice(0,8).reduce((a,b)=>a+b,0); const r = `idle ${(100*(idle-lastIdle)/(all-lastAll)).toFixed(0)}%`; lastIdle=idle; lastAll=all; return r; };
-    let lastIdle = 0; let lastAll = 0;
     const backlog = async () => {
-      const t0 = performance.now();
-      const series: string[] = [];
-      const burst = stat();
       for (;;) {
         // Not /metrics: putting all figures together every 50 ms would be a part of what is measured.
         const health = (await (await fetch(`${pawlUrl}/healthz`)).json()) as { recording: RecorderStats };
         const { queueDepth, journalled, recorded } = health.recording;
-        series.push(`${(performance.now() - t0).toFixed(0)}:${queueDepth}/${journalled - recorded}`);
-        if (queueDepth === 0 && journalled === recorded) { if (process.env.TAIL) console.error(`    burst ${burst}, tail ${stat()}: ${series.filter((_, i) => i % 5 === 0 || i === series.length - 1).join(' ')}`); return; }
+        if (queueDepth === 0 && journalled === recorded) return;
         await new Promise((resolve) => setTimeout(resolve, 50));
       }
     };
@@ -321,7 +315,6 @@ async function main(): Promise<void> {
       const began = readProcessors(pids);
       const b = await order(bareUrl, seconds, null);
       const between = readProcessors(pids);
-      const bareIdle = stat(); if (process.env.TAIL) console.error('    bare', bareIdle);
       const p = count(await order(pawlUrl, seconds, null));
       bareRps.push(b.ok / b.seconds);
       pawlRps.push(p.ok / p.seconds);

@@ -66,7 +66,7 @@ export type Pump = {
 };
 
 /** Rest this many times as long as the last batch took, and no longer than this. */
-const REST = Number(process.env.X_REST ?? 4);
+const REST = 4;
 const LONGEST_REST_MS = 1000;
 /** An entry that has waited this long ends all resting and giving way. */
 const PATIENCE_MS = 10_000;
@@ -82,8 +82,8 @@ export function rest(batch: { tookMs: number; waitingBefore: number; waitingAfte
 
 export async function startPump(options: PumpOptions): Promise<Pump> {
   const { journal } = options;
-  const gatherMs = options.gatherMs ?? Number(process.env.X_GATHER ?? 100);
-  const batchEntries = options.batchEntries ?? Number(process.env.X_BATCH ?? 1000);
+  const gatherMs = options.gatherMs ?? 100;
+  const batchEntries = options.batchEntries ?? 3000;
   const cursorEveryMs = options.cursorEveryMs ?? 1000;
   const leaveAfterMs = options.leaveAfterMs ?? 300_000;
   const backoffMs = options.backoffMs ?? [100, 5000];
@@ -97,7 +97,7 @@ export async function startPump(options: PumpOptions): Promise<Pump> {
   const unread = createUnread({
     journal,
     from: resume.from,
-    windowBytes: options.windowBytes ?? Number(process.env.X_WINDOW ?? 64) * 1024 * 1024,
+    windowBytes: options.windowBytes ?? 64 * 1024 * 1024,
     batchEntries,
     batchBytes: options.batchBytes ?? 4 * 1024 * 1024,
     onDamage: (damaged) => {

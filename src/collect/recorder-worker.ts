@@ -34,10 +34,10 @@ import { createThreader, type ThreadPoint } from './thread.ts';
 import type { Turn } from './turn.ts';
 import { uuidv7 } from './uuid.ts';
 import { warmUp } from './warm-up.ts';
-import { createYielding } from './yielding.ts';
+import { createYielding, ofThisThread } from './yielding.ts';
 
 /** How long the event loop may be held by parsing before disk and database get their turn: a batch takes several answers of theirs. */
-const SLICE_MS = Number(process.env.X_SLICE ?? 2);
+const SLICE_MS = 0.5;
 /** How often it is looked whether there is something to report. */
 const LOOK_MS = 250;
 /** Without anything new only a sign of life is given, after so many looks: each report wakes the thread that answers. */
@@ -94,11 +94,14 @@ const threader = createThreader({
 });
 if (threads === null) learn(await recentThreads(journal));
 
+const scheduling = ofThisThread((thread, idle) => post({ kind: 'yields', thread, idle }));
+const yielding = createYielding(scheduling);
 let looksWithout = 0; // since exchanges came last
 const pump = await startPump({
   journal,
   openSink,
-  isQuiet: () => ++looksWithout > QUIET_LOOKS,
+  // Nobody waits for a thread that is idle, so it need not rest.
+  isQuiet: () => scheduling.isIdle() || ++looksWithout > QUIET_LOOKS,
   onCaughtUp: reportSoon,
   onDamage: ({ segment, offset, bytes }) =>
     problem(`Journal segment ${segment} is damaged at byte ${offset}: ${bytes} bytes were skipped.`),
@@ -119,7 +122,6 @@ const sentMessages = createSentMessages(options.secret);
 /** Still packed: what waits long is not worth the objects, which would be copied from one generation to the next. */
 const inbox: Extract<ToWorker, { kind: 'exchanges' }>[] = [];
 let working = false;
-const yielding = createYielding();
 let came = 0;
 let full = 0;
 let unfinished = 0; // appends and exchanges not settled yet

@@ -9,6 +9,7 @@
  */
 import { type Exchange, exchangeBytes, packExchanges } from './exchange.ts';
 import { createKnownThreads } from './known-threads.ts';
+import { setIdle } from './priority.ts';
 import { keepThread, type LostReason } from './recorder-thread.ts';
 import type { PiiOfAgents } from './redact/settings.ts';
 import type { JournalEntry } from './signal.ts';
@@ -131,6 +132,8 @@ export type FromWorker =
   | { readonly kind: 'learned'; readonly threads: string }
   | { readonly kind: 'signalled'; readonly ticket: number; readonly result: Signalled }
   | { readonly kind: 'drained'; readonly ticket: number; readonly done: boolean }
+  /** It is to get only what nobody else wants, or no longer (priority.ts). */
+  | { readonly kind: 'yields'; readonly thread: number; readonly idle: boolean }
   | { readonly kind: 'problem'; readonly message: string }
   | { readonly kind: 'closed' };
 
@@ -184,6 +187,9 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
       case 'drained':
         tickets.get(message.ticket)?.(message);
         tickets.delete(message.ticket);
+        break;
+      case 'yields':
+        void setIdle(message.thread, message.idle);
         break;
       case 'problem':
         options.log?.warn({}, message.message);

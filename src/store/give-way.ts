@@ -8,6 +8,7 @@
  * Whoever has waited too long takes an even share until all is done; anybody may do that to a group of their own.
  */
 import { writeFileSync } from 'node:fs';
+import { mayReturn, setIdle } from '../collect/priority.ts';
 
 /** The lowest there is: what waits for the database waits in the journal, where it is safe. */
 const nicest = 19;
@@ -38,6 +39,7 @@ export function createWaiting(set: (pid: number, niceness: number) => void = set
 
 function setGroup(pid: number, niceness: number): void {
   if (process.platform !== 'linux') return;
+  if (mayReturn()) void setIdle(pid, niceness > 0);
   try {
     writeFileSync(`/proc/${pid}/autogroup`, String(niceness));
   } catch {
