@@ -7,9 +7,10 @@
  *
  * Bytes are copied, never transferred as they are: network buffers are slices of larger ones that others still use.
  */
+
+import { setIdle } from '../priority.ts';
 import { type Exchange, exchangeBytes, packExchanges } from './exchange.ts';
 import { createKnownThreads } from './known-threads.ts';
-import { setIdle } from './priority.ts';
 import { keepThread, type LostReason } from './recorder-thread.ts';
 import type { PiiOfAgents } from './redact/settings.ts';
 import type { JournalEntry } from './signal.ts';

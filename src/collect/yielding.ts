@@ -8,7 +8,7 @@
  * those who wait for answers. On Linux priority belongs to the thread; elsewhere it would slow the whole process, so it is left alone.
  */
 import { setPriority } from 'node:os';
-import { isIdle, isPerThread, mayReturn, thisThread } from './priority.ts';
+import { isIdle, isPerThread, mayReturn, thisThread } from '../priority.ts';
 
 /** A tenth of a processor that others want, and next to nothing of it. */
 const niceness = { even: 0, share: 10, rest: 19 } as const;

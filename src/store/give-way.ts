@@ -8,7 +8,7 @@
  * Whoever has waited too long takes an even share until all is done; anybody may do that to a group of their own.
  */
 import { writeFileSync } from 'node:fs';
-import { mayReturn, setIdle } from '../collect/priority.ts';
+import { mayReturn, setIdle } from '../priority.ts';
 
 /** The lowest there is: what waits for the database waits in the journal, where it is safe. */
 const nicest = 19;
