@@ -74,6 +74,8 @@ export type ServeOptions = Pick<Ground, 'show'> & {
   readonly linesLost?: () => number;
   /** Gives up a start that is under way. */
   readonly signal?: AbortSignal;
+  /** For one command only. */
+  readonly passing?: boolean;
   readonly child?: Child | null;
 };
 
@@ -93,7 +95,7 @@ type Started = {
 };
 
 export async function serve(config: Config, log: Logger, options: ServeOptions): Promise<Serving> {
-  const { show, say, signal, linesLost = () => 0, child = null } = options;
+  const { show, say, signal, linesLost = () => 0, passing = false, child = null } = options;
   const roles = new Set<Role>(options.roles ?? allRoles);
   // Little survives a request, so there is little to share out: waking four threads for every collection of young
   // garbage, in each of two heaps, took a twentieth of all processor time at full load.
@@ -136,7 +138,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     let connected = false;
     let failure: string | null = null;
     const parts: Ground = {
-      ...{ config, artifacts, log, roles, instance, port, adminHash, opening, show, linesLost, child },
+      ...{ config, artifacts, log, roles, instance, port, adminHash, opening, show, linesLost, passing, child },
       process: `${hostname()}:${process.pid}:${instance}`,
       connected: () => connected,
       problem: () => failure ?? opening.problem,

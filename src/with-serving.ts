@@ -44,6 +44,7 @@ export async function withServing<T>(
     show: async (name, token) => console.error(`${name}: ${token}   (shown only now)`),
     say: (text) => console.error(text),
     roles: ['gateway', 'api'],
+    passing: true,
     linesLost,
     signal,
   });

@@ -112,13 +112,15 @@ it('goes from conversations to a model that serves, by SFT on the good ones', as
   const { turn } = JSON.parse(await pawl('loop', 'status', '--agent', 'desk', '--json'));
   expect(turn.state.deploy).toMatchObject({ release: 'desk-1', phase: 'promoted' });
   expect(await ask('after')).toMatch(/^a/);
-  // Both sides were asked through the gateway, apart from what users did.
+  // Both sides were asked through the gateway, apart from what users did; then the candidate whether it fits.
   const played = await store.pool.query(
-    `select release, count(*)::int as n from pawl.turns where origin = 'evaluation' group by release order by release`,
+    `select release, started_at > (select created_at from pawl.reports) as after, count(*)::int as n
+     from pawl.turns where origin = 'evaluation' group by 1, 2 order by 2, 1`,
   );
   expect(played.rows).toEqual([
-    { release: 'desk-0', n: 24 },
-    { release: 'desk-1', n: 24 },
+    { release: 'desk-0', after: false, n: 24 },
+    { release: 'desk-1', after: false, n: 24 },
+    { release: 'desk-1', after: true, n: expect.any(Number) },
   ]);
 });
 

@@ -13,13 +13,17 @@ const lock = 0x6b657973; // 'keys' in ASCII
 /** Enough to see the whole of Pawl with one key; keys that go to users' machines should have less. */
 const firstScopes = ['call', 'feedback', 'outcomes'] as const;
 
+/** Those that commands made for an evaluation and ended are nobody's. */
+const hasKeys = async (store: Store): Promise<boolean> =>
+  (await listKeys(store)).some(({ origin }) => origin !== 'evaluation');
+
 export async function makeFirstKey(store: Store, agent: string, show: (token: string) => Promise<void>): Promise<void> {
-  if ((await listKeys(store)).length > 0) return;
+  if (await hasKeys(store)) return;
   try {
     await store.db.transaction().execute(async (db) => {
       const within = { ...store, db };
       await sql`select pg_advisory_xact_lock(${lock})`.execute(db);
-      if ((await listKeys(within)).length > 0) return;
+      if (await hasKeys(within)) return;
       const { token } = await makeKey(within, { agent, name: 'first', scopes: firstScopes }, 'pawl');
       await show(token);
     });

@@ -119,10 +119,11 @@ async function stand(
   store: Store,
   answers: Store,
 ): Promise<Part> {
-  const { config, artifacts, log, show, child } = ground;
-  await persist(ground, 'the first client key cannot be made now', () =>
-    makeFirstKey(store, agentOf(config).name, (token) => show('client key', token)),
-  );
+  const { config, artifacts, log, show, passing, child } = ground;
+  if (!passing)
+    await persist(ground, 'the first client key cannot be made now', () =>
+      makeFirstKey(store, agentOf(config).name, (token) => show('client key', token)),
+    );
   // Without any other server, an agent's own model is what there is to answer with.
   if (Object.keys(config.upstreams).length === 0)
     await persist(ground, 'the first releases cannot be made now', () => serveFirst(store, artifacts, config.agents));

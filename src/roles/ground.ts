@@ -27,6 +27,8 @@ export type Ground = {
   readonly opening: Opening;
   /** Where this is one of several gateway processes on one port. */
   readonly child: Child | null;
+  /** Stands for one command and then ends, so that no client will ever come. */
+  readonly passing: boolean;
   readonly linesLost: () => number;
   /** Shows a secret that is about to be kept as a hash, and the link that opens the dashboard with it; it is kept only if this resolves. */
   readonly show: (secret: 'admin token' | 'client key', token: string, link?: string) => Promise<void>;
