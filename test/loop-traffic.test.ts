@@ -112,16 +112,15 @@ it('goes from conversations to a model that serves, by SFT on the good ones', as
   const { turn } = JSON.parse(await pawl('loop', 'status', '--agent', 'desk', '--json'));
   expect(turn.state.deploy).toMatchObject({ release: 'desk-1', phase: 'promoted' });
   expect(await ask('after')).toMatch(/^a/);
-  // Both sides were asked through the gateway, apart from what users did; then the candidate whether it fits.
+  // Both sides were asked through the gateway, apart from what users did; then the candidate also whether it fits.
   const played = await store.pool.query(
-    `select release, started_at > (select created_at from pawl.reports) as after, count(*)::int as n
-     from pawl.turns where origin = 'evaluation' group by 1, 2 order by 2, 1`,
+    `select release, count(*)::int as n from pawl.turns where origin = 'evaluation' group by release order by release`,
   );
-  expect(played.rows).toEqual([
-    { release: 'desk-0', after: false, n: 24 },
-    { release: 'desk-1', after: false, n: 24 },
-    { release: 'desk-1', after: true, n: expect.any(Number) },
-  ]);
+  const [baseline, candidate] = played.rows;
+  expect(played.rows).toHaveLength(2);
+  expect(baseline).toEqual({ release: 'desk-0', n: 24 });
+  expect(candidate.release).toBe('desk-1');
+  expect(candidate.n).toBeGreaterThan(24);
 });
 
 it.runIf(isThorough)('adds DPO where users told enough answers to the same question apart', async () => {
