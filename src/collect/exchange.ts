@@ -124,12 +124,14 @@ export function unpackRow(row: Row, bytes: ArrayBuffer, at: number): Exchange {
   return exchange;
 }
 
-/** Many exchanges as one message: their rows as JSON, a third of what structured clone takes, and one copy of all bytes. */
+/**
+ * Many exchanges as one message: their rows as JSON, a third of what structured clone takes, and one copy of all bytes, into `bytes`, which has
+ * room for them.
+ */
 export function packExchanges(
   exchanges: readonly Exchange[],
-  totalBytes: number,
+  bytes: ArrayBuffer,
 ): { readonly rows: string; readonly bytes: ArrayBuffer } {
-  const bytes = new ArrayBuffer(totalBytes);
   const target = new Uint8Array(bytes);
   let at = 0;
   const rows: Row[] = [];

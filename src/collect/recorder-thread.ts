@@ -8,6 +8,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { FromWorker, ToWorker, WorkerData } from './recorder.ts';
+import type { Scheduled } from './recorder-priority.ts';
 
 export type LostReason = 'crash' | 'hang' | 'closed';
 
@@ -15,7 +16,7 @@ export type ThreadOptions = {
   readonly data: WorkerData;
   /** What a thread is told when it begins; `again`: another one was there before it. */
   readonly begin: (again: boolean) => ToWorker;
-  readonly onReady: () => void;
+  readonly onReady: (scheduled: Scheduled) => void;
   readonly onMessage: (message: FromWorker) => void;
   /** The thread is gone, with all that was posted to it and not answered. */
   readonly onLost: (reason: LostReason) => void;
@@ -103,7 +104,7 @@ export async function keepThread(options: ThreadOptions): Promise<Thread> {
     } else if (message.kind === 'ready') {
       held.state = 'ready';
       waitMs = 100;
-      options.onReady();
+      options.onReady(message.scheduled);
       settle?.started();
       settle = null;
       setTimeout(load, options.spareAfterMs ?? SPARE_AFTER_MS).unref();

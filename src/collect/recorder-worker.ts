@@ -4,11 +4,14 @@
  * goes on, and reports progress back within milliseconds. Started by recorder.ts through recorder-boot.js; nothing else
  * imports it.
  */
+import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
+import { isPerThread, mayReturn, thisThread } from '../priority.ts';
 import { encodeLine, type Naming, readLine } from '../store/line.ts';
 import { type MadeLine, makeLine, makeSiblingLine } from '../store/made-line.ts';
 import { readSignedLine, signLine } from '../store/signed-line.ts';
+import { isWorthReturning } from './buffers.ts';
 import { type Exchange, exchangeBytes, unpackExchanges } from './exchange.ts';
 import { type Appended, type Journal, openJournal } from './journal.ts';
 import { scanRecords } from './journal-record.ts';
@@ -24,6 +27,7 @@ import {
   type WorkerCounts,
   type WorkerData,
 } from './recorder.ts';
+import type { Scheduled } from './recorder-priority.ts';
 import { openAgentRules } from './redact/agent-rules.ts';
 import { openSegment } from './segments.ts';
 import { createSentMessages } from './sent-messages.ts';
@@ -34,7 +38,6 @@ import { createThreader, type ThreadPoint } from './thread.ts';
 import type { Turn } from './turn.ts';
 import { uuidv7 } from './uuid.ts';
 import { warmUp } from './warm-up.ts';
-import { createYielding, ofThisThread } from './yielding.ts';
 
 /** How long the event loop may be held by parsing before disk and database get their turn: a batch takes several answers of theirs. */
 const SLICE_MS = 0.5;
@@ -65,7 +68,7 @@ const QUIET_MS = 8000;
 const options = workerData as WorkerData;
 const port = parentPort;
 if (port === null) throw new Error('recorder-worker.ts runs as a worker thread of recorder.ts, not by itself.');
-const post = (message: FromWorker) => port.postMessage(message);
+const post = (message: FromWorker, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
 
 const loadSink = () => (options.sinkModule === null ? import('../store/sink.ts') : import(options.sinkModule));
 // One that cannot be loaded is tried again, and said, when it is opened.
@@ -94,14 +97,18 @@ const threader = createThreader({
 });
 if (threads === null) learn(await recentThreads(journal));
 
-const scheduling = ofThisThread((thread, idle) => post({ kind: 'yields', thread, idle }));
-const yielding = createYielding(scheduling);
+const scheduled: Scheduled = {
+  thread: isPerThread ? thisThread() : null,
+  niceness: getPriority(),
+  free: mayReturn(),
+};
+let isIdle = false;
 let looksWithout = 0; // since exchanges came last
 const pump = await startPump({
   journal,
   openSink,
   // Nobody waits for a thread that is idle, so it need not rest.
-  isQuiet: () => scheduling.isIdle() || ++looksWithout > QUIET_LOOKS,
+  isQuiet: () => isIdle || ++looksWithout > QUIET_LOOKS,
   onCaughtUp: reportSoon,
   onDamage: ({ segment, offset, bytes }) =>
     problem(`Journal segment ${segment} is damaged at byte ${offset}: ${bytes} bytes were skipped.`),
@@ -122,8 +129,6 @@ const sentMessages = createSentMessages(options.secret);
 /** Still packed: what waits long is not worth the objects, which would be copied from one generation to the next. */
 const inbox: Extract<ToWorker, { kind: 'exchanges' }>[] = [];
 let working = false;
-let came = 0;
-let full = 0;
 let unfinished = 0; // appends and exchanges not settled yet
 const finishedSince = { exchanges: 0, bytes: 0, threads: [] as ThreadPoint[] };
 let reporting = false;
@@ -134,8 +139,6 @@ port.on('message', (message: ToWorker) => {
   switch (message.kind) {
     case 'exchanges':
       looksWithout = 0;
-      came += message.count;
-      full = message.full;
       inbox.push(message);
       if (!working) {
         working = true;
@@ -151,6 +154,9 @@ port.on('message', (message: ToWorker) => {
         post({ kind: 'drained', ticket: message.ticket, done });
       });
       break;
+    case 'yields':
+      isIdle = message.isIdle;
+      break;
     case 'close':
       void close();
       break;
@@ -161,18 +167,17 @@ port.on('message', (message: ToWorker) => {
   }
 });
 const timer = setInterval(() => {
-  yielding.look(came, performance.now(), inbox.length === 0 ? 0 : full);
   if (++looksSince >= SILENT_LOOKS || JSON.stringify(counts()) !== reported) report();
 }, LOOK_MS);
 // Waited for before the first exchange comes, not by it: what waits here would be lost with the process.
 if (threads === null)
   await Promise.race([threadsKnown, new Promise<void>((resolve) => setTimeout(resolve, SEED_MS).unref())]);
-post({ kind: 'ready' });
+post({ kind: 'ready', scheduled });
 while (threader.learn()) await new Promise(setImmediate);
 
 async function work(): Promise<void> {
   let since = performance.now();
-  for (let message = inbox.shift(); message !== undefined; message = inbox.shift())
+  for (let message = inbox.shift(); message !== undefined; message = inbox.shift()) {
     for (const exchange of unpackExchanges(message.rows, message.bytes)) {
       take(exchange);
       if (performance.now() - since > SLICE_MS) {
@@ -180,6 +185,9 @@ async function work(): Promise<void> {
         since = performance.now();
       }
     }
+    // What was read is text by now, and nothing looks at the bytes again.
+    if (isWorthReturning(message.bytes)) post({ kind: 'emptied', bytes: message.bytes }, [message.bytes]);
+  }
   working = false;
 }
 
@@ -263,7 +271,10 @@ async function signal(raw: SignalEntry): Promise<'journalled' | 'full' | 'failed
 
 async function openSink(): Promise<Sink> {
   const module: { openSink: OpenSink } = await loadSink();
-  const sink = await module.openSink({ home: options.home, databaseUrl: options.databaseUrl });
+  // Not by this thread, which may have given way itself.
+  const setIdle = (pid: number, idle: boolean) => post({ kind: 'backend', pid, isIdle: idle });
+  const { home, databaseUrl } = options;
+  const sink = await module.openSink({ home, databaseUrl, ...(scheduled.free ? { setIdle } : {}) });
   try {
     const known = (await sink.threads?.(Date.now() - THREAD_MEMORY_MS)) ?? [];
     // Newest first, and in pieces, since answers come meanwhile.

@@ -8,9 +8,11 @@
  * Bytes are copied, never transferred as they are: network buffers are slices of larger ones that others still use.
  */
 
-import { setIdle } from '../priority.ts';
+import { openPolicies } from '../priority.ts';
+import { createBuffers } from './buffers.ts';
 import { type Exchange, exchangeBytes, packExchanges } from './exchange.ts';
 import { createKnownThreads } from './known-threads.ts';
+import { createRecorderPriority, type Scheduled } from './recorder-priority.ts';
 import { keepThread, type LostReason } from './recorder-thread.ts';
 import type { PiiOfAgents } from './redact/settings.ts';
 import type { JournalEntry } from './signal.ts';
@@ -102,25 +104,18 @@ export type ToWorker =
    * so that the journal and the database are asked first.
    */
   | { readonly kind: 'begin'; readonly threads: readonly string[] | null }
-  /**
-   * `rows`: JSON of so many exchanges' rows; `bytes`: request and answer of each, in that order; `full`: how much of the queue is taken,
-   * from 0 to 1.
-   */
-  | {
-      readonly kind: 'exchanges';
-      readonly count: number;
-      readonly rows: string;
-      readonly bytes: ArrayBuffer;
-      readonly full: number;
-    }
+  /** `rows`: JSON of so many exchanges' rows; `bytes`: request and answer of each, in that order, and room for more. */
+  | { readonly kind: 'exchanges'; readonly count: number; readonly rows: string; readonly bytes: ArrayBuffer }
   | { readonly kind: 'signal'; readonly ticket: number; readonly entry: SignalEntry }
   | { readonly kind: 'drain'; readonly ticket: number; readonly timeoutMs: number }
+  /** It gets only what nobody else wants from now on, or no longer. */
+  | { readonly kind: 'yields'; readonly isIdle: boolean }
   | { readonly kind: 'close' };
 export type WorkerCounts = Omit<RecorderStats, 'queueDepth' | 'queueBytes' | 'restarts'>;
 export type FromWorker =
   /** Its code is there; it waits to be told to begin. */
   | { readonly kind: 'loaded' }
-  | { readonly kind: 'ready' }
+  | { readonly kind: 'ready'; readonly scheduled: Scheduled }
   /** Exchanges done with since the last message, journalled or dropped, and the points that conversations have reached by them. */
   | {
       readonly kind: 'progress';
@@ -133,8 +128,10 @@ export type FromWorker =
   | { readonly kind: 'learned'; readonly threads: string }
   | { readonly kind: 'signalled'; readonly ticket: number; readonly result: Signalled }
   | { readonly kind: 'drained'; readonly ticket: number; readonly done: boolean }
-  /** It is to get only what nobody else wants, or no longer (priority.ts). */
-  | { readonly kind: 'yields'; readonly thread: number; readonly idle: boolean }
+  /** What came with `exchanges` and is read: it may be used again. */
+  | { readonly kind: 'emptied'; readonly bytes: ArrayBuffer }
+  /** A process of the embedded database is to get only what nobody else wants, or no longer (store/give-way.ts). */
+  | { readonly kind: 'backend'; readonly pid: number; readonly isIdle: boolean }
   | { readonly kind: 'problem'; readonly message: string }
   | { readonly kind: 'closed' };
 
@@ -143,6 +140,8 @@ const HAND_OVER_MS = 5;
 const HAND_OVER_BYTES = 1024 * 1024;
 /** Far longer than any work a healthy worker does in one go, also on a machine that is short of processors. */
 const HANG_MS = 20_000;
+/** How often it is looked whether the worker's thread should give way. */
+const LOOK_MS = 250;
 
 export async function startRecorder(options: RecorderOptions): Promise<Recorder> {
   const queueLength = options.queueLength ?? 100_000;
@@ -161,13 +160,20 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
   let pendingBytes = 0;
   let timer: NodeJS.Timeout | undefined;
   const sent = { exchanges: 0, bytes: 0 }; // handed over, not acknowledged
+  let handed: { readonly at: number; left: number }[] = []; // the same, oldest first
+  let came = 0;
   let counts = noCounts();
   let before = noCounts(); // what workers that are gone had counted
   const lost: Partial<Record<DropReason, number>> = {};
   let closing = false;
   let nextTicket = 1;
   const threads = createKnownThreads();
-  const tickets = new Map<number, (message: FromWorker | null) => void>(); // null: the worker is gone
+  /** Oldest first. `settle`: null says that the worker is gone. */
+  const tickets = new Map<number, { readonly at: number; settle(message: FromWorker | null): void }>();
+  const buffers = createBuffers();
+  const policies = openPolicies();
+  const priority = createRecorderPriority(policies, (isIdle) => void thread.post({ kind: 'yields', isIdle }));
+  let looking: NodeJS.Timeout | undefined;
 
   const drop = (reason: DropReason, n = 1) => {
     lost[reason] = (lost[reason] ?? 0) + n;
@@ -178,6 +184,7 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
       case 'progress':
         sent.exchanges -= message.exchanges;
         sent.bytes -= message.bytes;
+        settled(message.exchanges);
         counts = message.counts;
         if (message.threads !== null) threads.add(message.threads);
         break;
@@ -186,11 +193,14 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
         break;
       case 'signalled':
       case 'drained':
-        tickets.get(message.ticket)?.(message);
+        tickets.get(message.ticket)?.settle(message);
         tickets.delete(message.ticket);
         break;
-      case 'yields':
-        void setIdle(message.thread, message.idle);
+      case 'emptied':
+        buffers.give(message.bytes);
+        break;
+      case 'backend':
+        void policies.setIdle(message.pid, message.isIdle);
         break;
       case 'problem':
         options.log?.warn({}, message.message);
@@ -210,14 +220,44 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
     drop(reason, sent.exchanges);
     sent.exchanges = 0;
     sent.bytes = 0;
-    for (const settle of tickets.values()) settle(null);
+    handed = [];
+    for (const { settle } of tickets.values()) settle(null);
     tickets.clear();
+  }
+
+  function settled(exchanges: number): void {
+    let done = 0;
+    for (let left = exchanges; left > 0 && done < handed.length; ) {
+      const oldest = handed[done]!;
+      const taken = Math.min(left, oldest.left);
+      oldest.left -= taken;
+      left -= taken;
+      if (oldest.left === 0) done++;
+    }
+    if (done > 0) handed.splice(0, done);
+  }
+
+  function look(): void {
+    const now = performance.now();
+    const [ticket] = tickets.values();
+    const waiting = {
+      full: Math.max(sent.exchanges / queueLength, sent.bytes / queueBytes),
+      oldestMs: handed.length === 0 ? 0 : now - handed[0]!.at,
+      askedMs: ticket === undefined ? 0 : now - ticket.at,
+    };
+    if (priority.look(came, now, waiting)) return;
+    clearInterval(looking);
+    looking = undefined;
+    buffers.clear();
   }
 
   const thread = await keepThread({
     data: workerData,
     begin: (again) => ({ kind: 'begin', threads: again ? threads.pieces() : null }),
-    onReady: handOver,
+    onReady: (scheduled) => {
+      priority.of(scheduled);
+      handOver();
+    },
     onMessage,
     onLost,
     warn: (details, message) => options.log?.warn(details, message),
@@ -229,12 +269,14 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
     clearTimeout(timer);
     timer = undefined;
     if (pending.length === 0 || !thread.isReady()) return;
-    const { rows, bytes } = packExchanges(pending, pendingBytes);
+    const { rows, bytes } = packExchanges(pending, buffers.take(pendingBytes));
     const count = pending.length;
     sent.exchanges += count;
     sent.bytes += pendingBytes;
-    const full = Math.max(sent.exchanges / queueLength, sent.bytes / queueBytes);
-    thread.post({ kind: 'exchanges', count, rows, bytes, full }, [bytes]);
+    came += count;
+    handed.push({ at: performance.now(), left: count });
+    thread.post({ kind: 'exchanges', count, rows, bytes }, [bytes]);
+    looking ??= setInterval(look, LOOK_MS).unref();
     pending = [];
     pendingBytes = 0;
   }
@@ -243,7 +285,7 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
     if (closing || !thread.isReady()) return Promise.resolve(null);
     const ticket = nextTicket++;
     return new Promise((resolve) => {
-      tickets.set(ticket, resolve);
+      tickets.set(ticket, { at: performance.now(), settle: resolve });
       thread.post(make(ticket));
     });
   }
@@ -303,7 +345,10 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
       drop('closed', pending.length);
       pending = [];
       pendingBytes = 0;
+      clearInterval(looking);
+      await priority.end();
       await thread.close();
+      policies.close();
     },
   };
 }

@@ -23,7 +23,12 @@ export type Sink = {
   destroy(): void;
 };
 
-export type SinkOptions = { readonly home: string; readonly databaseUrl: string | null };
+export type SinkOptions = {
+  readonly home: string;
+  readonly databaseUrl: string | null;
+  /** Makes a process get only what nobody else wants, or no longer; where that cannot be taken back it is not there. */
+  readonly setIdle?: (pid: number, isIdle: boolean) => void;
+};
 
 /** What a sink module exports. It may throw while the database is away; it is called again. */
 export type OpenSink = (options: SinkOptions) => Promise<Sink>;

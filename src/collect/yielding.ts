@@ -1,19 +1,18 @@
 /**
  * When the recorder's thread gives way. At a few hundred answers a second its work is a few percent of a processor, and
  * what matters is that a killed process has recorded nearly everything it answered: it runs like any other thread. At
- * thousands it would take processors from answering, so it gives way and its queue, which is bounded, takes the
- * difference: while the queue is less than half full it runs in what answering leaves over, after that it takes a share. Only who may
- * take back what it gave up can do so (priority.ts); others take the share from the start, and keep to it. It gives way for a
+ * thousands it would take processors from answering, so it gives way and its queue, which is bounded, takes the difference. It gives way for a
  * while afterwards, the longer the longer it was busy: rushes come in waves, and the first quarter of a second of each would be paid by
- * those who wait for answers. On Linux priority belongs to the thread; elsewhere it would slow the whole process, so it is left alone.
+ * those who wait for answers.
+ *
+ *   even    like any other thread: no rush, or the queue is nearly full
+ *   share   a tenth of a processor that others want: half a queue waits, or something has waited too long
+ *   rest    what answering leaves over
+ *
+ * Only who may take back what it gave up can do so (priority.ts); others take the share as soon as there is a rush, and keep to it. It is
+ * decided by the thread that answers: whoever gets nothing cannot ask for more. Pure; recorder-priority.ts does it.
  */
-import { setPriority } from 'node:os';
-import { isIdle, isPerThread, mayReturn, thisThread } from '../priority.ts';
 
-/** A tenth of a processor that others want, and next to nothing of it. */
-const niceness = { even: 0, share: 10, rest: 19 } as const;
-/** How full the queue may be before it takes a share. */
-const FULL = 0.5;
 /** It gives way from the first of these rates on, and no longer below the second; exchanges per second. */
 const BUSY = 1000;
 const CALM = 500;
@@ -32,55 +31,44 @@ export function rushAfter({ busyMs, calmMs }: Rush, perSecond: number, tookMs: n
   return isOver ? { busyMs: 0, calmMs: 0 } : { busyMs, calmMs: calmMs + tookMs };
 }
 
-export type Level = 'even' | 'share' | 'rest';
-
-/** `full`: how much of the queue is taken, from 0 to 1; `free`: it may take back what it gives up. */
-export function levelIn({ busyMs }: Rush, full: number, free: boolean): Level {
-  if (busyMs === 0) return 'even';
-  return free && full < FULL ? 'rest' : 'share';
-}
-
-export type Scheduling = {
-  /** It may take back what it gives up. */
-  readonly free: boolean;
-  become(level: Level): void;
-  /** It gets only what nobody else wants. */
-  isIdle(): boolean;
+export type Waiting = {
+  /** How much of the queue is taken, 0–1. */
+  readonly full: number;
+  /** Of the oldest answer that is not in the journal: what a kill would cost. */
+  readonly oldestMs: number;
+  /** Of the oldest vote, outcome or question that somebody waits for. */
+  readonly askedMs: number;
 };
 
-export function createYielding({ free, become, isIdle }: Scheduling) {
-  let level: Level = 'even';
-  let rush: Rush = { busyMs: 0, calmMs: 0 };
-  let last: { came: number; at: number } | null = null;
+/** Where it takes a share, and where it takes what it needs. */
+const FULL = 0.5;
+const CRAMMED = 0.75;
+const LATE_MS = 5000;
+const ASKED_MS = 1000;
+/** It gives way again once there is only so much of what made it stop. */
+const EASED = 0.5;
+
+export type Level = 'even' | 'share' | 'rest';
+export type Yielding = { readonly rush: Rush; readonly isPressed: boolean; readonly isCrammed: boolean };
+export const calm: Yielding = { rush: { busyMs: 0, calmMs: 0 }, isPressed: false, isCrammed: false };
+
+export function yieldingAfter(
+  { rush, isPressed, isCrammed }: Yielding,
+  perSecond: number,
+  tookMs: number,
+  { full, oldestMs, askedMs }: Waiting,
+): Yielding {
+  const pressure = Math.max(full / FULL, oldestMs / LATE_MS, askedMs / ASKED_MS);
   return {
-    /** To be called now and then with how many exchanges came so far, and how full the queue is. */
-    look(came: number, now: number, full: number): void {
-      const before = last;
-      last = { came, at: now };
-      if (before === null || now <= before.at) return;
-      const tookMs = now - before.at;
-      rush = rushAfter(rush, (1000 * (came - before.came)) / tookMs, tookMs);
-      const wanted = levelIn(rush, full, free);
-      if (!free && wanted === 'even') return;
-      // Whoever was asked may not have done it.
-      if (wanted === level && (wanted === 'rest' || !isIdle())) return;
-      level = wanted;
-      become(wanted);
-    },
+    rush: rushAfter(rush, perSecond, tookMs),
+    isPressed: pressure >= (isPressed ? EASED : 1),
+    isCrammed: full >= (isCrammed ? EASED * CRAMMED : CRAMMED),
   };
 }
 
-/** `ask`: has another thread make this one idle, or no longer. */
-export function ofThisThread(ask: (thread: number, idle: boolean) => void): Scheduling {
-  if (!isPerThread) return { free: false, become() {}, isIdle: () => false };
-  const thread = thisThread();
-  const free = mayReturn();
-  return {
-    free,
-    isIdle: () => free && isIdle(),
-    become(level) {
-      setPriority(niceness[level]);
-      if (free && (level === 'rest' || isIdle())) ask(thread, level === 'rest');
-    },
-  };
+/** `free`: it may take back what it gives up. */
+export function levelIn({ rush, isPressed, isCrammed }: Yielding, free: boolean): Level {
+  if (rush.busyMs === 0) return 'even';
+  if (!free) return 'share';
+  return isCrammed ? 'even' : isPressed ? 'share' : 'rest';
 }

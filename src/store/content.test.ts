@@ -132,6 +132,28 @@ describe('what is new is stored, and nothing else', () => {
   });
 });
 
+test('what was named before is named the same, wherever the list was changed', () => {
+  const said = messages(600);
+  const edited = messages(600).with(3, { role: 'user', content: long('Edited.') });
+  for (const list of [said.slice(0, 40), said, said.slice(1), said.with(3, edited[3]!), said.slice(0, 300), said]) {
+    const fresh = createNames('a secret');
+    const [again, anew] = [names, fresh].map((by) => splitContent({ request: { list }, choices: [] }, by));
+    expect(again).toEqual(anew);
+  }
+});
+
+test('what is in a piece that is known is not asked for', () => {
+  const said = messages(300);
+  const { parts } = splitContent({ request: { said }, choices: [] }, names);
+  const known = new Set(parts.map(({ hash }) => hash));
+  const asked: string[] = [];
+  const isKnown = (hash: string) => asked.push(hash) > 0 && known.has(hash);
+  const next = splitContent({ request: { said: [...said, ...messages(2)] }, choices: [] }, names, isKnown);
+  expect(next.parts).toEqual([]);
+  expect(asked).toHaveLength(1 + 2 + 14); // 302 messages: a piece of 256, two of 16, and the rest
+  expect(next.refs).toHaveLength(1 + 2 + 14);
+});
+
 test('what is needed is told by how deep it is', () => {
   expect(depths(41)).toEqual([1, 1, ...Array(9).fill(0)]);
   expect(depths(256)).toEqual([2]);

@@ -36,7 +36,7 @@ export type Split = {
   readonly frame: string;
   /** What the frame's parts and lists are, in order. */
   readonly refs: readonly string[];
-  /** Everything the refs lead to, each once. */
+  /** Everything the refs lead to and nobody knows yet, each once, what a piece is of before it. */
   readonly parts: readonly Part[];
   /** Of request and choices as JSON, put together again. */
   readonly bytes: number;
@@ -51,8 +51,15 @@ const SHORT_ANSWER = 512;
 /** A list of more is one part: somebody counts to a million, nobody converses. */
 const MOST_ITEMS = 10_000;
 
-/** A message as JSON, and its name once that was needed. */
-type Written = { readonly body: string; readonly bytes: number; hash: string | null };
+/** What a list is made of: a message as JSON, or a piece (its `body` is null). Its name is there once that was needed. */
+type Item = {
+  hash: string | null;
+  readonly body: string | null;
+  readonly of: readonly string[] | null;
+  /** The piece that ends with it, where it stood last: of a list that grows the same every time. */
+  piece: Item | null;
+};
+type Written = Item & { readonly body: string; readonly bytes: number };
 
 export type Names = {
   /** Of a part, by its JSON. */
@@ -78,7 +85,7 @@ export function createNames(secret: string): Names {
       let found = known.get(message);
       if (found === undefined) {
         const body = storable(message);
-        found = { body, bytes: utf8Bytes(body), hash: null };
+        found = { body, bytes: utf8Bytes(body), hash: null, of: null, piece: null };
         known.set(message, found);
       }
       return found;
@@ -86,20 +93,42 @@ export function createNames(secret: string): Names {
   };
 }
 
-export function splitContent({ request, choices }: Content, names: Names): Split {
+/** Whether a part is known where the turn goes. What is in a piece that is known is not asked for. */
+export type IsKnown = (hash: string, of: readonly string[] | null) => boolean;
+
+export function splitContent({ request, choices }: Content, names: Names, isKnown: IsKnown = () => false): Split {
   const parts = new Map<string, Part>();
   const refs: string[] = [];
-  const add = (hash: string, body: string | null, of: readonly string[] | null): string => {
-    if (!parts.has(hash)) parts.set(hash, { hash, body, of });
+  const nameOf = (item: Item): string => {
+    item.hash ??= names.nameOf(item.body ?? `\0${item.of!.join('')}`); // no JSON text begins like this
+    return item.hash;
+  };
+  const addText = (body: string): string => {
+    const hash = names.nameOf(body);
+    if (!parts.has(hash) && !isKnown(hash, null)) parts.set(hash, { hash, body, of: null });
     return hash;
   };
-  const addText = (body: string): string => add(names.nameOf(body), body, null);
-  const addItem = (item: Written): string => {
-    item.hash ??= names.nameOf(item.body);
-    return add(item.hash, item.body, null);
+  /** `items`: what the list was made of one level below, in which this is the piece from `from` on. */
+  const add = (item: Item, below: readonly (readonly Item[])[], from: number): void => {
+    const hash = nameOf(item);
+    const { body, of } = item;
+    if (parts.has(hash) || isKnown(hash, of)) return;
+    if (of !== null) for (let i = 0; i < BASE; i++) add(below[0]![from + i]!, below.slice(1), (from + i) * BASE);
+    parts.set(hash, { hash, body, of });
   };
-  // No JSON text begins like this.
-  const addPiece = (of: readonly string[]): string => add(names.nameOf(`\0${of.join('')}`), null, of);
+  /** The refs of a list of these: whole pieces from the largest, then what is left. */
+  const addList = (items: readonly Item[], below: readonly (readonly Item[])[] = []): void => {
+    const whole = items.length - (items.length % BASE);
+    if (whole > 0) {
+      const larger: Item[] = [];
+      for (let i = 0; i < whole; i += BASE) larger.push(pieceAt(items, i, nameOf));
+      addList(larger, [items, ...below]);
+    }
+    for (let i = whole; i < items.length; i++) {
+      add(items[i]!, below, i * BASE);
+      refs.push(items[i]!.hash!);
+    }
+  };
 
   let bytes = 4; // brackets
   const values: { name: string; json: string; items: readonly Written[] | null }[] = [];
@@ -121,7 +150,7 @@ export function splitContent({ request, choices }: Content, names: Names): Split
       return `[${name},"part"]`;
     }
     if (isShort || items.length === 0) return `[${name},"is",[${items.map(({ body }) => body).join(',')}]]`;
-    refs.push(...pieces(items.map(addItem), addPiece));
+    addList(items);
     return `[${name},"list",${items.length}]`;
   });
 
@@ -144,13 +173,16 @@ const isListOfObjects = (value: unknown): value is object[] =>
   value.length <= MOST_ITEMS &&
   value.every((item) => typeof item === 'object' && item !== null && !Array.isArray(item));
 
-/** The refs of a list of these: whole pieces from the largest, then what is left. */
-function pieces(names: readonly string[], addPiece: (of: readonly string[]) => string): string[] {
-  if (names.length < BASE) return [...names];
-  const whole = names.length - (names.length % BASE);
-  const larger: string[] = [];
-  for (let i = 0; i < whole; i += BASE) larger.push(addPiece(names.slice(i, i + BASE)));
-  return [...pieces(larger, addPiece), ...names.slice(whole)];
+/** The sixteen of a list that begin here. Who remembers it remembers names and no messages, which are not to live longer for it. */
+function pieceAt(items: readonly Item[], from: number, nameOf: (item: Item) => string): Item {
+  const last = items[from + BASE - 1]!;
+  const known = last.piece;
+  let same = 0;
+  if (known !== null) while (same < BASE && known.of![same] === nameOf(items[from + same]!)) same++;
+  if (known !== null && same === BASE) return known;
+  const of = Array.from({ length: BASE }, (_, i) => nameOf(items[from + i]!));
+  last.piece = { hash: null, body: null, of, piece: null };
+  return last.piece;
 }
 
 /** For each ref of a list how deep its pieces go: 0 is an item, 1 a piece of 16 items, 2 a piece of 16 such pieces. */

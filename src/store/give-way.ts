@@ -8,7 +8,6 @@
  * Whoever has waited too long takes an even share until all is done; anybody may do that to a group of their own.
  */
 import { writeFileSync } from 'node:fs';
-import { mayReturn, setIdle } from '../priority.ts';
 
 /** The lowest there is: what waits for the database waits in the journal, where it is safe. */
 const nicest = 19;
@@ -21,25 +20,32 @@ export type Waiting = {
   hurry(on: boolean): void;
 };
 
-export function createWaiting(set: (pid: number, niceness: number) => void = setGroup): Waiting {
+/** `setIdle`: as in collect/sink.ts. */
+export function createWaiting(
+  setIdle: (pid: number, isIdle: boolean) => void = () => {},
+  setNiceness: (pid: number, niceness: number) => void = setGroup,
+): Waiting {
   const pids = new Set<number>();
-  let niceness = nicest;
+  let gives = true;
+  const set = (pid: number): void => {
+    setIdle(pid, gives);
+    setNiceness(pid, gives ? nicest : 0);
+  };
   return {
     add(pid) {
       pids.add(pid);
-      set(pid, niceness);
+      set(pid);
     },
     gone: (pid) => void pids.delete(pid), // its number may soon be another's
     hurry(on) {
-      niceness = on ? 0 : nicest;
-      for (const pid of pids) set(pid, niceness);
+      gives = !on;
+      for (const pid of pids) set(pid);
     },
   };
 }
 
 function setGroup(pid: number, niceness: number): void {
   if (process.platform !== 'linux') return;
-  if (mayReturn()) void setIdle(pid, niceness > 0);
   try {
     writeFileSync(`/proc/${pid}/autogroup`, String(niceness));
   } catch {

@@ -42,7 +42,7 @@ test('a line is JSON as a whole, so that people can read a journal', () => {
 test('messages that are known are named and not carried, and pieces of long lists come with them', () => {
   const said = Array.from({ length: 17 }, (_, i) => ({ role: 'user', content: `${i} ${long}` }));
   const first = lineOf(entry.turn({ request: { messages: said } }));
-  expect(first.messages.map(({ isPiece }) => isPiece)).toEqual([...Array(17).fill(false), true]);
+  expect(first.messages.map(({ isPiece }) => isPiece)).toEqual([...Array(16).fill(false), true, false]);
   const known = new Set(first.messages.map(({ hash }) => hash));
   const naming = { names: createNames(''), isKnown: (hash: string) => known.has(hash) };
   const next = lineOf(

@@ -10,7 +10,7 @@
  */
 import type { JournalEntry } from '../collect/signal.ts';
 import type { Choice, Turn } from '../collect/turn.ts';
-import { type Content, createNames, type Names, type Part, splitContent } from './content.ts';
+import { type Content, createNames, type IsKnown, type Names, type Part, splitContent } from './content.ts';
 import { isPersonal, taskTypeOf, toolsCalledOf } from './slices.ts';
 import { storable, storableJson } from './storable.ts';
 import { type StoredTurn, type TurnField, turnColumns } from './turn-columns.ts';
@@ -45,7 +45,7 @@ type Facts = Pick<Line, 'kind' | 'agent' | 'at'> & {
 };
 
 /** How a turn's parts are named, and which of them need not be carried: they are on their way already. */
-export type Naming = { readonly names: Names; isKnown(hash: string): boolean };
+export type Naming = { readonly names: Names; readonly isKnown: IsKnown };
 const carryAll: Naming = { names: createNames(''), isKnown: () => false };
 
 /** Cannot stand inside the facts before it: a quotation mark in a JSON string is escaped. */
@@ -82,7 +82,7 @@ function encodeColumns(
   content: Content,
   naming: Naming,
 ): Encoded {
-  const { frame, refs, parts, bytes } = splitContent(content, naming.names);
+  const { frame, refs, parts, bytes } = splitContent(content, naming.names, naming.isKnown);
   const inner: Inner = {
     ...tokens,
     taskType: taskTypeOf(content.request),
@@ -91,7 +91,7 @@ function encodeColumns(
     contentBytes: bytes,
     parts: refs,
   };
-  const carried = parts.filter((part) => !naming.isKnown(part.hash)).map((part) => ({ part, body: bodyOf(part) }));
+  const carried = parts.map((part) => ({ part, body: bodyOf(part) }));
   const messages = carried.map(({ part, body }) =>
     part.of === null ? ([part.hash, Buffer.byteLength(body)] as const) : ([part.hash, body.length, 1] as const),
   );

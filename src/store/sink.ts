@@ -14,11 +14,11 @@ where day >= (to_timestamp($1 / 1000.0) at time zone 'UTC')::date and started_at
   and thread_key is not null and status = 'ok'
 order by started_at desc limit 20000`;
 
-export const openSink: OpenSink = async ({ home, databaseUrl }) => {
+export const openSink: OpenSink = async ({ home, databaseUrl, setIdle }) => {
   const isOurs = databaseUrl === null;
   const url = databaseUrl ?? runningEmbedded(home);
   if (url === null) throw new StoreError('The embedded PostgreSQL is not up', { retryable: true });
-  const waiting = isOurs ? createWaiting() : null;
+  const waiting = isOurs ? createWaiting(setIdle) : null;
   const store = await connectStore(url, {
     poolSize: 2,
     limits: recording,
