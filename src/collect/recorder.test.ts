@@ -315,6 +315,25 @@ describe('the recorder', () => {
     expect(entry?.kind === 'turn' && entry.turn.request).toEqual({ messages: [] });
   });
 
+  test('keeps what was said apart when its memory goes round', async () => {
+    const recorder = await start();
+    const said = (wave: number, i: number) => `${wave}.${i} ${`wave ${wave} `.repeat(40_000 - 1000 * i)}`;
+    for (let wave = 0; wave < 4; wave++) {
+      for (let i = 0; i < 6; i++) recorder.record(chat([{ role: 'user', content: said(wave, i) }], `${wave}.${i}`));
+      expect(await recorder.drain(60_000)).toBe(true);
+    }
+    const turns = (await stored(home)).flatMap((entry) => (entry.kind === 'turn' ? [entry.turn] : []));
+    const heard = new Map(
+      turns.map((turn) => [
+        turn.choices[0]!.message.content,
+        (turn.request.messages as { content: string }[])[0]!.content,
+      ]),
+    );
+    expect(heard.size).toBe(24);
+    for (let wave = 0; wave < 4; wave++)
+      for (let i = 0; i < 6; i++) expect(heard.get(`${wave}.${i}`) === said(wave, i)).toBe(true);
+  });
+
   test('takes nothing after it was closed', async () => {
     const recorder = await start();
     await recorder.close();

@@ -155,11 +155,12 @@ export function createThreader(options: ThreaderOptions): Threader {
         } else between.push(message);
       }
       let found: Point[] = []; // the point under the same instructions first, if there is one
-      // From the end: the first match is the longest.
+      // From the end: the first match is the longest. Most ends are no points, and those are known by one name alone.
       for (let i = ends.length - 1; i >= 0 && found.length === 0; i--)
-        found = threadKeys(ends[i]!.link, ends[i]!.system)
-          .map((key) => points.get(key))
-          .filter((point) => point !== undefined && at - point.at <= idleMs) as Point[];
+        if (points.get(ends[i]!.link) !== undefined)
+          found = threadKeys(ends[i]!.link, ends[i]!.system)
+            .map((key) => points.get(key))
+            .filter((point) => point !== undefined && at - point.at <= idleMs) as Point[];
       const joined = turn.explicit ?? continuedBy(turn.user, found[0]?.reached ?? []);
       const trajectory = joined ?? newId();
       const { system } = instructions;
