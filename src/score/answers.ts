@@ -8,7 +8,15 @@ import type { Turn } from '../collect/turn.ts';
 import type { Store } from '../store/postgres.ts';
 import { answerName, readScoresOf, saveScores } from '../store/scores.ts';
 import { readSiblings } from '../store/siblings.ts';
-import { batchesOf, type Placed, placedKey, readSignalsOf, readSizes, readTurnsOf } from '../store/window.ts';
+import {
+  batchesOf,
+  type Placed,
+  placedKey,
+  readSignalsOf,
+  readSizes,
+  readTurnsOf,
+  withCorrections,
+} from '../store/window.ts';
 import { evidenceOf, type Score } from './score.ts';
 import type { Measured, ScorerInput, Services } from './scorer.ts';
 import { contextOf, type RewardSpec, scoreOf, usesLabels } from './weighted.ts';
@@ -107,10 +115,12 @@ export async function scoreAnswers(
       const { of } = group[0]!;
       const turn = batch.includes(of) ? turns.get(placedKey(of))?.find((one) => one.id === id) : undefined;
       if (turn === undefined || !group.some((one) => isPending.has(one))) continue;
-      const inputs = group.map(({ placed, sibling }) => ({
+      const keys = group.map(({ placed }) => placedKey(placed));
+      const heard = await withCorrections(store, agent, new Map(keys.map((key) => [key, signals.get(key) ?? []])));
+      const inputs = group.map(({ placed, sibling }, i) => ({
         trajectory: placed.trajectory,
         turns: [sibling === null ? turn : answeredBy(turn, sibling)],
-        signals: signals.get(placedKey(placed)) ?? [],
+        signals: heard.get(keys[i]!) ?? [],
       }));
       const specs = await rankedSpecs(spec, inputs, services);
       const about = { day: of.day, at: now.getTime() };

@@ -195,6 +195,67 @@ describe('context recall', () => {
   });
 });
 
+describe('a scoring run', () => {
+  const windowFrom = (at: number) => ({
+    ...{ agent: 'desk', since: new Date(at - 1000), until: new Date(at + 60_000), now: new Date(at + 120_000) },
+    services: { judge: judging() },
+  });
+  const talk = (id: string, startedAt: number) =>
+    converse(
+      'When was order 7 sent?',
+      [{ say: [['search_docs', '{"q":"7"}']], results: [passages(sent, 'Order 7 is large.')] }, { say: 'No idea.' }],
+      { trajectory: id, startedAt },
+    ).map((turn) => entry.turn({ ...turn }));
+  const told = (id: string, fields: NonNullable<Parameters<typeof signal>[0]>) =>
+    entry.signal({
+      target: { kind: 'trajectory', id },
+      value: null,
+      identity: JSON.stringify([id, fields.kind, fields.at]),
+      ...fields,
+    });
+
+  it('shows context recall what users and reviewers wrote as the right answer, the newest of it', async () => {
+    const at = noon + 3_600_000;
+    await writeEntries(store, [
+      ...talk('corrected', at),
+      told('corrected', { at: at + 1, correction: 'It is blue. It is heavy', user: 'ann' }),
+    ]);
+    const spec = weighted({ recall: [1, contextRecall()], precision: [1, contextPrecision()] });
+    const window = { ...windowFrom(at), spec };
+    expect(await scoreWindow(store, window)).toMatchObject({ scored: 1, unmeasured: 0, broken: 0 });
+    const partsNow = async () => (await listScores(store, 'corrected'))[0]!.parts;
+    expect((await partsNow()).recall).toMatchObject({ value: 0, reason: expect.stringContaining('0 of 2 sentences') });
+    await writeEntries(store, [
+      told('corrected', { at: at + 2, kind: 'label', name: 'score', value: 0.1, user: 'rita', correction: sent }),
+    ]);
+    expect(await scoreWindow(store, window)).toMatchObject({ rescored: 1 });
+    expect((await partsNow()).recall).toMatchObject({ value: 1 });
+    expect(server.bodies.some(({ messages }) => JSON.stringify(messages).includes('It is blue'))).toBe(true);
+  });
+
+  it('shows a label’s correction to nobody who does not read labels', async () => {
+    const at = noon + 7_200_000;
+    await writeEntries(store, [
+      ...talk('labelled', at),
+      told('labelled', { at: at + 1, kind: 'label', name: 'score', value: 0.1, user: 'rita', correction: sent }),
+    ]);
+    const seen: (string | null)[] = [];
+    const mine: Scorer = {
+      ...{ name: 'mine', version: '1' },
+      score: ({ signals }) => {
+        seen.push(...signals.map(({ correction }) => correction));
+        return { value: 1, reason: '', turns: new Map() };
+      },
+    };
+    await scoreWindow(store, { ...windowFrom(at), spec: weighted({ mine: [1, mine] }) });
+    await scoreWindow(store, {
+      ...windowFrom(at),
+      spec: weighted({ mine: [1, { ...mine, usesLabels: true }], b: [1, judge()] }),
+    });
+    expect(seen).toEqual([sent]);
+  });
+});
+
 describe('context precision', () => {
   scorerConformance({
     scorer: lent(contextPrecision()),

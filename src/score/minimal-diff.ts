@@ -131,7 +131,8 @@ export function minimalDiff({ accepted, prices: given = {} }: MinimalDiffOptions
     name: 'minimal diff',
     version: JSON.stringify(['minimal-diff', 3, prices, accepted === undefined ? null : String(accepted)]),
     // With a function of the user's it may do anything.
-    ...(accepted === undefined && { inProcess: true }),
+    // It may be what a user or a label says should have been written.
+    ...(accepted === undefined ? { inProcess: true } : { usesLabels: 'corrections' }),
     async score(input): Promise<Measured> {
       const edits = codeEdits(input.turns);
       if (edits.length === 0) return unmeasured('no code was changed');

@@ -5,6 +5,7 @@
  * conversations at a time.
  */
 import type { Origin } from '../collect/trajectory.ts';
+import { latePages } from '../store/late-evidence.ts';
 import type { Store } from '../store/postgres.ts';
 import { readScoresOf, saveRewardSpec, saveScores } from '../store/scores.ts';
 import { refreshStatistics } from '../store/statistics.ts';
@@ -16,7 +17,9 @@ import {
   readSizes,
   readTurnIds,
   readTurnsOf,
+  type Window,
   windowPages,
+  withCorrections,
 } from '../store/window.ts';
 import { scoreAnswers } from './answers.ts';
 import { type Norms, normsOf } from './norms.ts';
@@ -31,6 +34,8 @@ export type ScoreWindow = {
   readonly since: Date;
   /** … and before this time. */
   readonly until: Date;
+  /** Those as well that started before the window, and about which something was said at this time or later. */
+  readonly heardSince?: Date;
   readonly origin?: Origin; // production
   readonly now: Date;
   /** Lent to scorers that need more than the conversation. */
@@ -87,14 +92,24 @@ type PendingPage = {
   readonly turnIds: ReadonlyMap<string, readonly string[]>;
 };
 
+async function* pagesOf(store: Store, { spec, heardSince, ...window }: PagedWindow): AsyncGenerator<Placed[]> {
+  yield* windowPages(store, window);
+  if (heardSince !== undefined)
+    yield* latePages(store, { ...window, before: window.since, heardSince, labels: usesLabels(spec) });
+}
+type PagedWindow = Window & Pick<ScoreWindow, 'spec' | 'heardSince'>;
+
 /** What there is to score, page by page. Counts what it passes. */
 async function* pendingPages(
   store: Store,
-  { agent, spec, since, until, origin = 'production' }: ScoreWindow,
+  { agent, spec, since, until, heardSince, origin = 'production' }: ScoreWindow,
   norms: Norms,
   counts: Counts,
 ): AsyncGenerator<PendingPage> {
-  for await (const page of windowPages(store, { agent, origin, since, until })) {
+  for await (const page of pagesOf(store, {
+    ...{ agent, origin, since, until, spec },
+    ...(heardSince && { heardSince }),
+  })) {
     counts.trajectories += page.length;
     const fit = page.filter(({ trajectory }) => trajectory.turns <= maxTurns);
     counts.tooLong += page.length - fit.length;
@@ -121,12 +136,14 @@ async function* pendingPages(
     async function* batches(): AsyncGenerator<Pending[]> {
       for (const batch of batchesOf(readable, sizes)) {
         const turns = await readTurnsOf(store, batch);
+        const keys = batch.map(placedKey);
+        const heard = await withCorrections(store, agent, new Map(keys.map((key) => [key, signals.get(key) ?? []])));
         yield batch.map((one) => {
           const key = placedKey(one);
           const input = {
             trajectory: one.trajectory,
             turns: turns.get(key) ?? [],
-            signals: signals.get(key) ?? [],
+            signals: heard.get(key) ?? [],
             norms: compared.get(one)!,
           };
           return { one, input, isKnown: known.has(key) };

@@ -60,8 +60,8 @@ export type Scorer = {
   readonly name: string;
   /** Changes whenever the same input would score differently: settings and, for a change of the code, a number. */
   readonly version: string;
-  /** It reads labels: then a new one scores a conversation again. */
-  readonly usesLabels?: true;
+  /** It reads labels, so that a new one scores a conversation again: all of them, or only what they say should have been answered. */
+  readonly usesLabels?: true | 'corrections';
   /** It compares with this median of the agent's. */
   readonly norm?: Norm;
   /** Seconds it may take for one conversation; beyond them it has measured nothing. */
