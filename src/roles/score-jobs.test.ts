@@ -41,7 +41,14 @@ test('the job scores what is new, and a plan says so before and asks nobody', as
   const desk = agent({ lookBackDays: 1 });
   const now = new Date();
   const window = { agent: 'desk', spec: desk.reward, since: new Date(+now - 86_400_000), until: now, now };
-  expect(await planScoring(store, window)).toEqual({ trajectories: 1, pending: 1, calls: 0, money: 0, unpriced: 0 });
+  expect(await planScoring(store, window)).toEqual({
+    trajectories: 1,
+    pending: 1,
+    answers: 0,
+    calls: 0,
+    money: 0,
+    unpriced: 0,
+  });
   expect(await listScores(store, 'new')).toEqual([]);
   await scoreJobs([desk])[0]!.run(partsOf(store));
   expect((await listScores(store, 'new'))[0]).toMatchObject({ total: 1 });

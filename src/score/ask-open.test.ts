@@ -231,6 +231,17 @@ describe('what judging may take', () => {
     await score(asked, judging);
     expect(await cost()).toEqual({ calls: 0, money: 0 });
   });
+
+  it('is not said to be nothing where nobody has said what a call costs', async () => {
+    const { agents } = parseConfig(
+      { upstreams: { box: { baseUrl: server.url } }, judge: { upstream: 'box', model: 'judge' } },
+      {},
+      '/',
+    );
+    const asked = conversation();
+    const context = contextOf(asked, { judge: openJudge(store, agents[0]!)! }, () => new AbortController().signal);
+    expect(await spec.parts[0]!.scorer.cost!(asked, context)).toEqual({ calls: 1, money: null });
+  });
 });
 
 describe('a call', () => {

@@ -81,7 +81,10 @@ describe('minimal diff', () => {
   const edit = (from: string, to: string) => ['edit', { path: 'total.py', old_string: from, new_string: to }] as const;
   const clean = working(edit('s = 0', 's = 1'));
   const noisy = working(edit('s = 0', 's = 1\n    print(s)'));
-  scorerConformance({ scorer: minimalDiff(), gold: clean, poor: noisy, silent: saying('No change is needed.') });
+  scorerConformance({
+    ...{ scorer: minimalDiff(), gold: clean, poor: noisy, silent: saying('No change is needed.') },
+    readsAnswers: true,
+  });
 
   test('prices scaffolding, stray files, reformatting and comments apart', async () => {
     expect(await said(minimalDiff(), clean)).toMatchObject({ value: 1, reason: '1 nodes changed, 1 needed' });
@@ -119,6 +122,29 @@ describe('minimal diff', () => {
     expect((await said(known, rewritten)).value).toBeLessThan(0.1);
     expect((await said(known, clean)).value).toBe(1);
     expect(known.inProcess).toBeUndefined();
+  });
+
+  test.each([
+    [
+      'a unified diff',
+      '--- a/total.py\n+++ b/total.py\n@@ -1,4 +1,4 @@\n def total(xs):\n-    s = 0\n+    s = 1\n     for x in xs:\n',
+    ],
+    [
+      'apply_patch',
+      '*** Begin Patch\n*** Update File: total.py\n@@ def total(xs):\n-    s = 0\n+    s = 1\n*** End Patch',
+    ],
+  ])('reads edits out of %s', async (_, patch) => {
+    expect(await said(minimalDiff(), working(['edit', { input: patch }]))).toMatchObject({
+      value: 1,
+      reason: '1 nodes changed, 1 needed',
+    });
+    const noisier = patch.replace('+    s = 1\n', '+    s = 1\n+    print(s)\n');
+    expect((await said(minimalDiff(), working(['edit', { patch: noisier }]))).reason).toMatch(
+      /1 needed; \d+ of scaffolding$/,
+    );
+    const left = `${noisier.replace('*** End Patch', '')}\n--- /dev/null\n+++ b/debug_notes.md\n@@ -0,0 +1,2 @@\n+a\n+b\n`;
+    expect((await said(minimalDiff(), working(['edit', { diff: left }]))).reason).toMatch(/, 3 of stray files$/);
+    expect((await said(minimalDiff(), working(['edit', { diff: 'say -- what\n+++ and\n' }]))).value).toBeNull();
   });
 
   test('an edit that the tool refused changed nothing', async () => {

@@ -22,7 +22,7 @@ import { judge } from './judge.ts';
 import { fromBothOrders, worthOf } from './judge-rank.ts';
 import { exchangeOf, passagesOf } from './retrieval.ts';
 import { rubric } from './rubric.ts';
-import { scoreWindow } from './run.ts';
+import { planScoring, scoreWindow } from './run.ts';
 import type { Scorer, ScorerInput } from './scorer.ts';
 import { scorerConformance } from './scorer-conformance.ts';
 import { contextOf, rewardFrom, weighted } from './weighted.ts';
@@ -186,6 +186,7 @@ describe('context recall', () => {
     gold: corrected(sent, [sent]),
     poor: corrected(`${sent}. It is blue`, [sent]),
     silent: asked(sent, [sent]),
+    readsAnswers: true,
   });
 
   it('lets the answer stand in for what should have been said only where told to', async () => {
@@ -262,6 +263,7 @@ describe('context precision', () => {
     gold: asked(sent, [sent, 'Order 7 is large.']),
     poor: asked(sent, ['Order 7 is large.', sent]),
     silent: asked(sent),
+    readsAnswers: true,
   });
 
   test('is the average precision over the places of what was useful', () => {
@@ -404,11 +406,15 @@ describe('answers to the same turn, ranked', () => {
       ...{ since: new Date(noon - 60_000), until: new Date(noon + 60_000), now: new Date(noon + 120_000) },
     };
     const first = judging();
+    const planned = () => planScoring(store, { ...window, services: { judge: judging() } });
+    expect(await planned()).toEqual({ trajectories: 1, pending: 1, answers: 3, calls: 7, money: 0, unpriced: 7 });
+    expect(server.bodies).toHaveLength(0);
     expect(await scoreWindow(store, { ...window, services: { judge: first } })).toMatchObject({
       scored: 1,
       answers: 3,
     });
     expect(first.counts()).toMatchObject({ calls: 1 + 3 * 2, asked: 2 });
+    expect(await planned()).toMatchObject({ pending: 0, answers: 0, calls: 0, unpriced: 0 });
     const partOf = async (id: string) => (await listScores(store, `answer/${id}`))[0]!.parts.judge;
     // The judge takes the first of two that are equally long: its place decides, so it is a tie.
     expect(await partOf(turn!.id)).toMatchObject({ value: 0.25, reason: 'better than 0, level with 1 of 2 others' });

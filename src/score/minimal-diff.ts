@@ -13,9 +13,10 @@
  * tests or a reviewer took, and what that has of these four costs nothing. Without it, it is what is left of the change when scaffolding and stray files are taken out, so only
  * those and the other two can cost. Whether the change works is for outcomes. Unmeasured: no code was changed.
  */
+import { bare, isComment } from './bare-code.ts';
 import { codeEdits, type FileChange } from './code-edits.ts';
-import { type CodeLanguage, type CodeNode, codeLanguage, codeNode, parseCode } from './grammars.ts';
-import { type Code, isComment, isOptional, restyledLines } from './restyled.ts';
+import { type CodeNode, codeLanguage, parseCode } from './grammars.ts';
+import { type Code, restyledLines } from './restyled.ts';
 import { type Measured, type Scorer, type ScorerInput, unmeasured } from './scorer.ts';
 import { storyOf } from './story.ts';
 import { treeDistance } from './tree-distance.ts';
@@ -50,17 +51,6 @@ function opening(node: CodeNode, most = 60): string {
   return said;
 }
 
-/** A line break between elements. */
-const isBlank = ({ kind, text }: CodeNode): boolean => kind === 'jsx_text' && text === '';
-
-/** The tree without what means nothing: comments, commas and semicolons that may be left out. */
-function bare(language: CodeLanguage, node: CodeNode): CodeNode {
-  const children = node.children
-    .filter((child, i) => !isComment(child) && !isOptional(language, node, i) && !isBlank(child))
-    .map((child) => bare(language, child));
-  return codeNode(node.kind, node.text, children, node.start, node.end);
-}
-
 /** Every node, once for each time it stands there. */
 function* all(node: CodeNode): Generator<CodeNode> {
   yield node;
@@ -70,19 +60,23 @@ function* all(node: CodeNode): Generator<CodeNode> {
 /** Nodes of those that `after` has more of than `before`. */
 function addedNodes(before: CodeNode, after: CodeNode, is: (node: CodeNode) => boolean): number {
   const known = new Map<string, number>();
-  for (const node of all(before)) if (is(node)) known.set(node.shape, (known.get(node.shape) ?? 0) + 1);
+  for (const node of all(before)) if (is(node)) known.set(saying(node), (known.get(saying(node)) ?? 0) + 1);
   let added = 0;
   for (const node of all(after)) {
     if (!is(node)) continue;
-    const count = known.get(node.shape) ?? 0;
-    if (count > 0) known.set(node.shape, count - 1);
+    const count = known.get(saying(node)) ?? 0;
+    if (count > 0) known.set(saying(node), count - 1);
     else added += node.size;
   }
   return added;
 }
 
-const isScaffolding = (node: CodeNode): boolean =>
-  isComment(node) ? notes.test(node.text) : isStatement(node) && prints.test(opening(node));
+/** A comment says the same with another indent. */
+const saying = (node: CodeNode): string =>
+  isComment(node) ? `${node.kind} ${node.text.replace(/\n[ \t]*/g, '\n')}` : node.shape;
+
+const isPrint = (node: CodeNode): boolean => isStatement(node) && prints.test(opening(node));
+const isNote = (node: CodeNode): boolean => isComment(node) && notes.test(node.text);
 const isPlainComment = (node: CodeNode): boolean => isComment(node) && !notes.test(node.text);
 
 type Priced = { readonly changed: number; readonly smallest: number | null; readonly costs: DiffCosts };
@@ -102,16 +96,15 @@ async function priced(change: FileChange, asked: string, accepted: string | unde
   const [old, now, known] = await Promise.all(
     [before, after, accepted].map(async (text): Promise<Code | null> => {
       const parsed = text === undefined ? null : await parseCode(language, text);
-      return parsed && { root: parsed.root, text: text! };
+      return parsed && { root: parsed.root, bare: bare(language, parsed.root), text: text! };
     }),
   );
   if (!old || !now) return null;
-  const was = bare(language, old.root);
-  const distance = ({ root }: Code) => treeDistance(was, bare(language, root));
+  const distance = (one: Code) => treeDistance(old.bare, one.bare);
   const changed = distance(now);
   if (isStray) return { changed: 0, smallest: null, costs: { ...nothing(), strayFiles: changed } };
   const costsOf = (one: Code): DiffCosts => ({
-    scaffolding: addedNodes(old.root, one.root, isScaffolding),
+    scaffolding: addedNodes(old.bare, one.bare, isPrint) + addedNodes(old.root, one.root, isNote),
     strayFiles: 0,
     reformatting: restyledLines(language, old, one),
     comments: addedNodes(old.root, one.root, isPlainComment),
@@ -129,7 +122,7 @@ export function minimalDiff({ accepted, prices: given = {} }: MinimalDiffOptions
   if (odd !== undefined) throw new Error(`minimalDiff: ${odd[0]} costs ${odd[1]}; give a number from 0 to 100.`);
   return {
     name: 'minimal diff',
-    version: JSON.stringify(['minimal-diff', 3, prices, accepted === undefined ? null : String(accepted)]),
+    version: JSON.stringify(['minimal-diff', 4, prices, accepted === undefined ? null : String(accepted)]),
     // With a function of the user's it may do anything.
     // It may be what a user or a label says should have been written.
     ...(accepted === undefined ? { inProcess: true } : { usesLabels: 'corrections' }),

@@ -21,10 +21,10 @@ import {
   windowPages,
   withCorrections,
 } from '../store/window.ts';
-import { scoreAnswers } from './answers.ts';
+import { planAnswers, scoreAnswers } from './answers.ts';
 import { type Norms, normsOf } from './norms.ts';
 import { evidenceOf, isBroken } from './score.ts';
-import type { ScorerInput, Services } from './scorer.ts';
+import type { Cost, ScorerInput, Services } from './scorer.ts';
 import { contextOf, describeSpec, type RewardSpec, scoreOf, usesLabels } from './weighted.ts';
 
 export type ScoreWindow = {
@@ -172,7 +172,7 @@ export async function scoreWindow(store: Store, options: ScoreWindow): Promise<S
       options.onProgress?.({ ...counts });
       options.signal?.throwIfAborted();
     }
-    counts.answers += await scoreAnswers(store, { spec, services, now }, fit, turnIds);
+    counts.answers += await scoreAnswers(store, { spec, services, now, placed: fit, turnIds });
   }
   return counts;
 }
@@ -181,6 +181,8 @@ export type ScorePlan = {
   readonly trajectories: number;
   /** Would be scored, for the first time or again. */
   readonly pending: number;
+  /** Single answers that would be, where a turn was answered more than once. */
+  readonly answers: number;
   /** Calls to a judge: nothing for what is kept. */
   readonly calls: number;
   /** What they would cost, as far as prices are known. */
@@ -189,30 +191,36 @@ export type ScorePlan = {
   readonly unpriced: number;
 };
 
-/** What scoring the window would take. Asks nobody and writes nothing. Single answers of explored turns are not in it. */
+/** What scoring the window would take. Asks nobody and writes nothing. */
 export async function planScoring(store: Store, options: ScoreWindow): Promise<ScorePlan> {
   const { agent, spec, origin = 'production', now, services = {} } = options;
   const asking = spec.parts.filter(({ scorer }) => scorer.cost !== undefined);
   const counts = noCounts();
-  const plan = { pending: 0, calls: 0, money: 0, unpriced: 0 };
+  const plan = { pending: 0, answers: 0, calls: 0, money: 0, unpriced: 0 };
   const norms = normsOf(store, { agent, origin, spec, now, keep: false });
   const signal = options.signal ?? new AbortController().signal;
-  for await (const { batches } of pendingPages(store, options, norms, counts)) {
+  const add = ({ calls, money }: Cost) => {
+    plan.calls += calls;
+    plan.money += money ?? 0;
+    if (money === null) plan.unpriced += calls;
+  };
+  for await (const { batches, fit, turnIds } of pendingPages(store, options, norms, counts)) {
     for await (const batch of batches()) {
       plan.pending += batch.length;
       for (const { input } of batch)
-        for (const { scorer } of asking) {
-          const { calls, money } = await scorer.cost!(
-            input,
-            contextOf(input, services, () => signal),
+        for (const { scorer } of asking)
+          add(
+            await scorer.cost!(
+              input,
+              contextOf(input, services, () => signal),
+            ),
           );
-          plan.calls += calls;
-          plan.money += money ?? 0;
-          if (money === null) plan.unpriced += calls;
-        }
       options.onProgress?.({ ...counts });
       signal.throwIfAborted();
     }
+    const { answers, costs } = await planAnswers(store, { spec, services, signal, placed: fit, turnIds });
+    plan.answers += answers;
+    for (const cost of costs) add(cost);
   }
   return { trajectories: counts.trajectories, ...plan };
 }

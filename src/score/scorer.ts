@@ -75,6 +75,8 @@ export type Scorer = {
   score(input: ScorerInput, context: ScorerContext): Measured | Promise<Measured>;
   /** Of one that asks: what that would take. Without it, nothing. */
   cost?(input: ScorerInput, context: ScorerContext): Cost | Promise<Cost>;
+  /** Of one that compares by asking. */
+  rankCost?(answers: readonly ScorerInput[], context: ScorerContext): Cost | Promise<Cost>;
 };
 
 /** One of Pawl's own that only computes. */
