@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { turn } from '../store/fixtures.ts';
+import { signal, turn } from '../store/fixtures.ts';
 import { codeBlocks, codeParses } from './code-parses.ts';
 import { converse, trajectory } from './fixtures.ts';
 import { parseCode } from './grammars.ts';
@@ -122,6 +122,25 @@ describe('minimal diff', () => {
     expect((await said(known, rewritten)).value).toBeLessThan(0.1);
     expect((await said(known, clean)).value).toBe(1);
     expect(known.inProcess).toBeUndefined();
+  });
+
+  test('takes the patch that a reviewer wrote for the smallest change, by name of file and whatever else was touched', async () => {
+    const correction =
+      '--- a/total.py\n+++ b/total.py\n@@ -1,3 +1,3 @@\n def total(xs):\n-    s = 0\n+    s = 1\n     for x in xs:\n';
+    const labelled = (of: ScorerInput, words: string) => ({
+      ...of,
+      signals: [signal({ kind: 'label', name: 'score', value: 0.4, correction: words })],
+    });
+    const scorer = minimalDiff({ accepted: 'corrections' });
+    expect([scorer.usesLabels, scorer.inProcess]).toEqual(['corrections', true]);
+    const rewritten = working(['write', { path: 'total.py', content: 'def total(xs):\n    return 1 + sum(xs)\n' }]);
+    expect((await said(scorer, labelled(rewritten, correction))).value).toBeLessThan(0.1);
+    expect((await said(scorer, labelled(clean, correction))).value).toBe(1);
+    const other = working(edit('s = 0', 's = 1'), ['write', { path: 'other.py', content: 'x = 1\n' }]);
+    expect((await said(scorer, labelled(other, correction))).reason).toMatch(/^\d+ nodes changed, \d+ needed$/);
+    for (const words of ['It should begin with 1.', correction.replace('s = 0', 's = 7')])
+      expect((await said(scorer, labelled(rewritten, words))).value).toBe(1);
+    expect((await said(scorer, rewritten)).value).toBe(1);
   });
 
   test.each([

@@ -10,20 +10,25 @@
  *     value = smallest / (changed + prices),   at most 1
  *
  * `smallest` is the distance to the change that is known to do: what `accepted` returns for a conversation, e.g. the patch that the
- * tests or a reviewer took, and what that has of these four costs nothing. Without it, it is what is left of the change when scaffolding and stray files are taken out, so only
+ * tests took, or the one that a reviewer wrote as the correction, and what that has of these four costs nothing. Without it, it is what is left of the change when scaffolding and stray files are taken out, so only
  * those and the other two can cost. Whether the change works is for outcomes. Unmeasured: no code was changed.
  */
 import { bare, isComment } from './bare-code.ts';
 import { codeEdits, type FileChange } from './code-edits.ts';
+import { correctionIn } from './context-recall.ts';
 import { type CodeNode, codeLanguage, parseCode } from './grammars.ts';
+import { patchOf } from './patch.ts';
 import { type Code, restyledLines } from './restyled.ts';
 import { type Measured, type Scorer, type ScorerInput, unmeasured } from './scorer.ts';
 import { storyOf } from './story.ts';
 import { treeDistance } from './tree-distance.ts';
 
 export type MinimalDiffOptions = {
-  /** Files as they are after the smallest change that does, by path; null: none is known. */
-  readonly accepted?: (input: ScorerInput) => Readonly<Record<string, string>> | null;
+  /**
+   * Files as they are after the smallest change that does, by path; null: none is known. `'corrections'`: where the newest correction
+   * by a user or a label is a patch, that is it.
+   */
+  readonly accepted?: 'corrections' | ((input: ScorerInput) => Readonly<Record<string, string>> | null);
   /** Part of a changed node that a node of each costs. */
   readonly prices?: Partial<typeof usualPrices>;
 };
@@ -116,6 +121,31 @@ async function priced(change: FileChange, asked: string, accepted: string | unde
   return { changed, smallest: distance(known), costs };
 }
 
+type Accepted = (edit: FileChange) => string | undefined;
+
+/** What a patch makes of a file; undefined: it speaks of none that is known here. A file that it does not name stays as it was. */
+function patchedBy(text: string | null): Accepted {
+  const patched = patchOf(text ?? '');
+  return ({ path, before, isNew }) => {
+    if (patched.length === 0) return undefined;
+    const own = patched.find((one) => path === one.path || path.endsWith(`/${one.path}`));
+    if (own === undefined) return isNew ? undefined : before;
+    let after = before;
+    for (const { from, to } of own.pieces) {
+      const at = after.indexOf(from);
+      if (at < 0) return undefined;
+      after = after.slice(0, at) + to + after.slice(at + from.length);
+    }
+    return after;
+  };
+}
+
+function acceptedOf(accepted: NonNullable<MinimalDiffOptions['accepted']>, input: ScorerInput): Accepted {
+  if (accepted === 'corrections') return patchedBy(correctionIn(input.signals));
+  const known = accepted(input) ?? {};
+  return ({ path }) => (Object.hasOwn(known, path) ? known[path] : undefined);
+}
+
 export function minimalDiff({ accepted, prices: given = {} }: MinimalDiffOptions = {}): Scorer {
   const prices = { ...usualPrices, ...given };
   const odd = Object.entries(prices).find(([, price]) => !(price >= 0 && price <= 100));
@@ -124,18 +154,18 @@ export function minimalDiff({ accepted, prices: given = {} }: MinimalDiffOptions
     name: 'minimal diff',
     version: JSON.stringify(['minimal-diff', 4, prices, accepted === undefined ? null : String(accepted)]),
     // With a function of the user's it may do anything.
-    // It may be what a user or a label says should have been written.
-    ...(accepted === undefined ? { inProcess: true } : { usesLabels: 'corrections' }),
+    ...(typeof accepted !== 'function' && { inProcess: true }),
+    ...(accepted !== undefined && { usesLabels: 'corrections' }),
     async score(input): Promise<Measured> {
       const edits = codeEdits(input.turns);
       if (edits.length === 0) return unmeasured('no code was changed');
       const asked = storyOf(input.turns)
         .flatMap(({ news }) => news.filter(({ role }) => role === 'user').map(({ text }) => text))
         .join('\n');
-      const known = accepted?.(input) ?? {};
+      const known = accepted && acceptedOf(accepted, input);
       const files: Priced[] = [];
       for (const edit of edits) {
-        const file = await priced(edit, asked, Object.hasOwn(known, edit.path) ? known[edit.path] : undefined);
+        const file = await priced(edit, asked, known?.(edit));
         if (file !== null) files.push(file);
       }
       if (files.length === 0) return unmeasured('nothing that was changed is code we can read');
