@@ -92,6 +92,10 @@ describe('minimal diff', () => {
     expect((await said(minimalDiff(), working(edit('s = 0', '# begin with one\n    s = 1')))).reason).toBe(
       '1 nodes changed, 1 needed; 1 of comments',
     );
+    expect(await said(minimalDiff(), working(edit('s = 0', 's = 1  # TODO: why?')))).toMatchObject({
+      value: 0.5,
+      reason: '1 nodes changed, 1 needed; 1 of scaffolding',
+    });
     expect(await said(minimalDiff(), working(edit('s = 0', 's  =  0')))).toMatchObject({
       value: 0,
       reason: '0 nodes changed, 0 needed; 1 of reformatting',

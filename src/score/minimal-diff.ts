@@ -84,7 +84,13 @@ const isPrint = (node: CodeNode): boolean => isStatement(node) && prints.test(op
 const isNote = (node: CodeNode): boolean => isComment(node) && notes.test(node.text);
 const isPlainComment = (node: CodeNode): boolean => isComment(node) && !notes.test(node.text);
 
-type Priced = { readonly changed: number; readonly smallest: number | null; readonly costs: DiffCosts };
+type Priced = {
+  readonly changed: number;
+  readonly smallest: number | null;
+  readonly costs: DiffCosts;
+  /** Of the scaffolding, what is part of what changed: statements. A note is none. */
+  readonly statements: number;
+};
 
 const nothing = (): DiffCosts => ({ scaffolding: 0, strayFiles: 0, reformatting: 0, comments: 0 });
 
@@ -96,7 +102,7 @@ async function priced(change: FileChange, asked: string, accepted: string | unde
   const isStray = isNew && stray.test(name) && !asked.includes(name) && accepted === undefined;
   if (language === null) {
     if (!isStray) return null;
-    return { changed: 0, smallest: null, costs: { ...nothing(), strayFiles: after.split('\n').length } };
+    return { changed: 0, smallest: null, costs: { ...nothing(), strayFiles: after.split('\n').length }, statements: 0 };
   }
   const [old, now, known] = await Promise.all(
     [before, after, accepted].map(async (text): Promise<Code | null> => {
@@ -107,18 +113,23 @@ async function priced(change: FileChange, asked: string, accepted: string | unde
   if (!old || !now) return null;
   const distance = (one: Code) => treeDistance(old.bare, one.bare);
   const changed = distance(now);
-  if (isStray) return { changed: 0, smallest: null, costs: { ...nothing(), strayFiles: changed } };
+  if (isStray) return { changed: 0, smallest: null, costs: { ...nothing(), strayFiles: changed }, statements: 0 };
+  const statementsOf = (one: Code) => addedNodes(old.bare, one.bare, isPrint);
   const costsOf = (one: Code): DiffCosts => ({
-    scaffolding: addedNodes(old.bare, one.bare, isPrint) + addedNodes(old.root, one.root, isNote),
+    scaffolding: statementsOf(one) + addedNodes(old.root, one.root, isNote),
     strayFiles: 0,
     reformatting: restyledLines(language, old, one),
     comments: addedNodes(old.root, one.root, isPlainComment),
   });
   const costs = costsOf(now);
-  if (!known) return { changed, smallest: null, costs };
+  const statements = statementsOf(now);
+  if (!known) return { changed, smallest: null, costs, statements };
   const needed = costsOf(known);
   for (const name of Object.keys(costs) as (keyof DiffCosts)[]) costs[name] = Math.max(0, costs[name] - needed[name]);
-  return { changed, smallest: distance(known), costs };
+  return {
+    ...{ changed, smallest: distance(known), costs },
+    statements: Math.max(0, statements - statementsOf(known)),
+  };
 }
 
 type Accepted = (edit: FileChange) => string | undefined;
@@ -172,14 +183,14 @@ export function minimalDiff({ accepted, prices: given = {} }: MinimalDiffOptions
       const sum = (of: (file: Priced) => number): number => files.reduce((total, file) => total + of(file), 0);
       const costs = nothing();
       for (const name of Object.keys(costs) as (keyof DiffCosts)[]) costs[name] = sum((file) => file.costs[name]);
-      const smallest = sum(({ changed, smallest: needed, costs: { scaffolding } }) =>
-        needed === null ? Math.max(0, changed - scaffolding) : Math.min(needed, changed),
+      const smallest = sum(({ changed, smallest: needed, statements }) =>
+        needed === null ? Math.max(0, changed - statements) : Math.min(needed, changed),
       );
-      // Scaffolding is part of what changed; at its usual price it costs what it is.
-      const extra = Object.entries(costs).reduce((total, [name, nodes]) => {
-        const price = prices[name as keyof DiffCosts];
-        return total + nodes * (name === 'scaffolding' ? price - 1 : price);
-      }, 0);
+      // Statements are part of what changed; at their usual price they cost what they are.
+      const extra = Object.entries(costs).reduce(
+        (total, [name, nodes]) => total + nodes * prices[name as keyof DiffCosts],
+        -sum(({ statements }) => statements),
+      );
       const changed = sum((file) => file.changed);
       const whole = Math.max(0, changed + extra);
       const unneeded = Object.entries(costs).filter(([, nodes]) => nodes > 0);
