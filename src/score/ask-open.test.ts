@@ -197,6 +197,16 @@ describe('what judging may take', () => {
     expect((await score(conversations[2], open({ budget: { run: 0.008 } }))).total).toBe(0.8);
   });
 
+  it('is no more money where the server does not count: a call is taken to cost what was expected', async () => {
+    server.mood = 'uncounted';
+    const judging = open({ budget: { run: 0.01 } });
+    const totals = [];
+    for (let i = 0; i < 3; i++) totals.push((await score(conversation(), judging)).total);
+    expect(totals).toEqual([0.8, 0.8, null]);
+    expect(judging.counts()).toMatchObject({ calls: 2, completionTokens: 600 });
+    expect(judging.counts().money).toBeGreaterThan(0.006);
+  });
+
   it('is no more money than all may spend in a day, whoever spent it', async () => {
     const before = (await listJudging(store, 1)).reduce((sum, { money }) => sum + money, 0);
     const day = before + 0.005;
