@@ -27,6 +27,8 @@ export type Mood =
   | 'html'
   | 'unknown-model'
   | 'too-long'
+  /** Does not say how many tokens it took. */
+  | 'uncounted'
   /** 429 with Retry-After 0, so many times; then well. */
   | { readonly busy: number }
   /** Answers 400 to a request that has this field. */
@@ -140,6 +142,8 @@ export async function startJudge(verdict: JudgeServer['verdict'] = () => ({ reas
       judge.obedient ? obey(shown.raw, said, shown.control) : { control: shown.control, verdict: said },
     );
     switch (mood) {
+      case 'uncounted':
+        return json(response, 200, { ...completion(content), usage: null });
       case 'prose':
         return json(
           response,

@@ -53,7 +53,7 @@ describe.skipIf(pythonMissing !== null)(`vLLM as a judge${leftOut}`, () => {
     for (const temperature of [0, 0.7, 1.5]) {
       const { text, usage } = await server().chat(messages, { schema, temperature, signal });
       expect(answer.safeParse(JSON.parse(text)).error).toBeUndefined();
-      expect(usage.completionTokens).toBeGreaterThan(0);
+      expect(usage!.completionTokens).toBeGreaterThan(0);
     }
   });
 

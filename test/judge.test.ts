@@ -22,14 +22,17 @@ beforeAll(async () => {
   server = await startJudge(({ task }) =>
     task.includes('say whether it is so')
       ? { statements: [{ number: 1, reason: 'It says Monday.', so: true }] }
-      : { reasoning: 'It answers.', score: 0.75 },
+      : task.includes('sentence by sentence')
+        ? { sentences: [{ reason: 'It is there.', attributed: true }] }
+        : { reasoning: 'It answers.', score: 0.75 },
   );
   writeFileSync(join(folder, 'tone.md'), '# Tone\n\n## Essential\n- Names a day.\n\n## Pitfall\n- Shouts. `/!/`\n');
   writeFileSync(
     config,
-    `import { defineConfig, judge, rubric, weighted } from 'pawl';
+    `import { contextRecall, defineConfig, judge, rubric, weighted } from 'pawl';
      export default defineConfig({
-       agents: [{ name: 'desk', curate: { confidential: { phrases: ['Project Heron'] } }, reward: weighted({ judge: [0.5, judge()], tone: [0.5, rubric('tone.md')] }) }],
+       agents: [{ name: 'desk', curate: { confidential: { phrases: ['Project Heron'] } }, reward: weighted({ judge: [0.5, judge()], tone: [0.5, rubric('tone.md')] }) },
+         { name: 'docs', reward: weighted({ recall: [1, contextRecall()] }) }],
        upstreams: { box: { baseUrl: ${JSON.stringify(server.url)}, price: { prompt: 2, completion: 10 } } },
        judge: { upstream: 'box', model: 'large', budget: { day: 5 } },
      });\n`,
@@ -88,7 +91,16 @@ it('scores what was recorded, says what that took, and a second run asks nobody'
 it('what it cost and what it said can be looked up', async () => {
   const spending = [{ agent: 'desk', upstream: 'box', model: 'large', calls: 2, money: 0.006 }];
   const judge = { upstream: 'box', model: 'large', embeddingModel: null };
-  const status = { agents: [{ agent: 'desk', judge }], verdicts: 2, failed: 0, budget: { day: 5 }, spending };
+  const status = {
+    agents: [
+      { agent: 'desk', judge },
+      { agent: 'docs', judge },
+    ],
+    verdicts: 2,
+    failed: 0,
+    budget: { day: 5 },
+    spending,
+  };
   expect(await api('/api/judge')).toMatchObject(status);
   expect(await run('judge', 'status')).toContain('Today 0.0060 of 5 was spent.');
   const shown = await run('judge', 'show', 'case-1');
@@ -133,5 +145,35 @@ it('is not shown what the agent calls confidential, and the run and the score sa
   );
   expect(await run('score', 'show', 'case-2')).toContain(
     'it holds what is confidential, and the judge is at upstream box, which is not known as part of the deployment',
+  );
+});
+
+it('holds what was retrieved against the answer that a user wrote', async () => {
+  const { token } = await createKey(store, {
+    agent: 'docs',
+    name: 'app',
+    origin: 'production',
+    scopes: ['call', 'feedback'],
+  });
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const call = { id: 'c1', type: 'function', function: { name: 'search_docs', arguments: '{}' } };
+  const messages = [
+    { role: 'user', content: 'When was it sent?' },
+    { role: 'assistant', content: null, tool_calls: [call] },
+    { role: 'tool', tool_call_id: 'c1', content: 'It was sent on Monday.' },
+  ];
+  const post = (path: string, body: object) =>
+    fetch(`${pawl.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+  await until(
+    () => post('/t/looked-up/v1/chat/completions', { model: 'large', messages }),
+    ({ status }) => status === 200,
+  );
+  await recorded('looked-up');
+  const score = () => json('score', 'run', '--agent', 'docs', '--since', '1h');
+  expect(await score()).toMatchObject({ scored: 1, unmeasured: 1 });
+  expect((await post('/v1/feedback', { trajectory: 'looked-up', correction: 'It was sent on Monday.' })).ok).toBe(true);
+  await until(score, ({ rescored }) => rescored === 1);
+  expect(await run('score', 'show', 'looked-up')).toContain(
+    'Recall is as good as it can be and adds 1.000 of 1.000: 1 of 1 sentences of the right answer were in what was retrieved.',
   );
 });

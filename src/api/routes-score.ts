@@ -45,6 +45,7 @@ const countsSchema = z
         money: z.number(),
         known: count,
         asked: count,
+        withheld: count.openapi({ description: 'Not asked, because what it would be shown must not leave.' }),
       })
       .nullable()
       .openapi({ description: 'What asking the judge took; null where none is configured.' }),
@@ -96,6 +97,7 @@ const planRoute = createRoute({
           spec: z.string(),
           trajectories: count,
           pending: count,
+          answers: count.openapi({ description: 'Single answers, where a turn was explored.' }),
           calls: count,
           money: z.number(),
           unpriced: count.openapi({ description: 'Of the calls, those without a price.' }),

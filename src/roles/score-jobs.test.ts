@@ -6,11 +6,19 @@ import { parseConfig } from '../config.ts';
 import { feedback } from '../score/feedback.ts';
 import { planScoring } from '../score/run.ts';
 import { weighted } from '../score/weighted.ts';
-import { entry } from '../store/fixtures.ts';
+import { entry, uuidAt } from '../store/fixtures.ts';
+import { saveJob } from '../store/jobs.ts';
+import type { Store } from '../store/postgres.ts';
 import { writeEntries } from '../store/record.ts';
 import { listScores } from '../store/scores.ts';
 import { withStore } from '../store/test-store.ts';
 import { scoreJobs } from './score-jobs.ts';
+
+const day = 86_400_000;
+const partsOf = (store: Store) => ({
+  ...{ store, artifacts: {} as Artifacts, config: parseConfig({}, {}, '/'), log: pino({ level: 'silent' }) },
+  signal: new AbortController().signal,
+});
 
 const agent = (score: object) =>
   agentSchema.parse({ name: 'desk', reward: weighted({ votes: [1, feedback()] }), score });
@@ -33,11 +41,47 @@ test('the job scores what is new, and a plan says so before and asks nobody', as
   const desk = agent({ lookBackDays: 1 });
   const now = new Date();
   const window = { agent: 'desk', spec: desk.reward, since: new Date(+now - 86_400_000), until: now, now };
-  expect(await planScoring(store, window)).toEqual({ trajectories: 1, pending: 1, calls: 0, money: 0, unpriced: 0 });
+  expect(await planScoring(store, window)).toEqual({
+    trajectories: 1,
+    pending: 1,
+    answers: 0,
+    calls: 0,
+    money: 0,
+    unpriced: 0,
+  });
   expect(await listScores(store, 'new')).toEqual([]);
-  const parts = { store, artifacts: {} as Artifacts, config: parseConfig({}, {}, '/'), log: pino({ level: 'silent' }) };
-  await scoreJobs([desk])[0]!.run({ ...parts, signal: new AbortController().signal });
+  await scoreJobs([desk])[0]!.run(partsOf(store));
   expect((await listScores(store, 'new'))[0]).toMatchObject({ total: 1 });
   expect(await listScores(store, 'old')).toEqual([]);
   expect(await planScoring(store, window)).toMatchObject({ pending: 0 });
+});
+
+test('what is said a month later scores its conversation again, whatever it points at', async () => {
+  const store = await withStore();
+  const now = Date.now();
+  const began = now - 30 * day;
+  const about = ['a', 'b', 'c', 'd', 'e'];
+  const ids = about.map((_, k) => uuidAt(began + k));
+  const turns = about.map((trajectory, k) => entry.turn({ trajectory, startedAt: began + k, id: ids[k]! }));
+  await writeEntries(store, [...turns, entry.turn({ trajectory: 'played', startedAt: began, origin: 'simulation' })]);
+  const desk = agent({ lookBackDays: 7 });
+  const job = scoreJobs([desk])[0]!;
+  await job.run(partsOf(store));
+  await saveJob(store, job.name, 'here', null);
+  const vote = (target: { kind: 'trajectory' | 'turn' | 'key'; id: string }, at = now) =>
+    entry.signal({ target, identity: JSON.stringify([target, at]), value: 1, at, receivedAt: at });
+  await writeEntries(store, [
+    vote({ kind: 'trajectory', id: 'a' }),
+    vote({ kind: 'turn', id: ids[1]! }),
+    vote({ kind: 'key', id: 'order:7' }),
+    entry.attachment({ key: 'order:7', trajectory: 'c', at: began }),
+    // Heard long ago, of a key that was attached only now.
+    vote({ kind: 'key', id: 'order:8' }, began),
+    entry.attachment({ key: 'order:8', trajectory: 'd', at: now }),
+    vote({ kind: 'trajectory', id: 'played' }),
+    vote({ kind: 'turn', id: 'no-turn' }),
+  ]);
+  await job.run(partsOf(store));
+  const totals = await Promise.all([...about, 'played'].map(async (id) => (await listScores(store, id))[0]?.total));
+  expect(totals).toEqual([1, 1, 1, 1, undefined, undefined]);
 });

@@ -4,20 +4,31 @@ import { openJudge } from '../score/ask-open.ts';
 import { lendEngine, openRewardModels } from '../score/reward-models.ts';
 import { scoreWindow } from '../score/run.ts';
 import { lookAtTools } from '../score/tool-adoption.ts';
+import { readJobs } from '../store/jobs.ts';
+import type { Store } from '../store/postgres.ts';
 import type { Job, JobParts } from './jobs.ts';
 
 const minute = 60_000;
 const day = 86_400_000;
 
+const nameOf = (agent: Pick<Agent, 'name'>): string => `score ${agent.name}`;
+
+/** Of what was said about older conversations, all that may have come since the last run began; at first, and after a long rest, of the look back. */
+async function heardSince(store: Store, agent: Agent, lookBack: Date): Promise<Date> {
+  const { endedAt = null } = (await readJobs(store)).get(nameOf(agent)) ?? {};
+  return new Date(Math.max(+lookBack, endedAt === null ? 0 : +endedAt - day));
+}
+
 async function scoreNow(agent: Agent, { store, artifacts, config, log, signal }: JobParts): Promise<void> {
   const now = new Date();
+  const since = new Date(+now - agent.score.lookBackDays * day);
   const {
     trajectories: _,
     unchanged: __,
     ...counts
   } = await scoreWindow(store, {
     ...{ agent: agent.name, spec: agent.reward, origin: agent.curate.on, now, signal },
-    ...{ since: new Date(+now - agent.score.lookBackDays * day), until: now },
+    ...{ since, until: now, heardSince: await heardSince(store, agent, since) },
     services: {
       judge: openJudge(store, agent),
       rewardModels: openRewardModels({ store, artifacts }, lendEngine(config.engine)),
@@ -31,5 +42,5 @@ export const scoreJobs = (agents: readonly Agent[]): Job[] =>
   agents.flatMap((agent): Job[] => {
     const { everyMinutes } = agent.score;
     if (everyMinutes === null) return [];
-    return [{ name: `score ${agent.name}`, everyMs: everyMinutes * minute, run: (parts) => scoreNow(agent, parts) }];
+    return [{ name: nameOf(agent), everyMs: everyMinutes * minute, run: (parts) => scoreNow(agent, parts) }];
   });

@@ -8,9 +8,17 @@ import type { Turn } from '../collect/turn.ts';
 import type { Store } from '../store/postgres.ts';
 import { answerName, readScoresOf, saveScores } from '../store/scores.ts';
 import { readSiblings } from '../store/siblings.ts';
-import { batchesOf, type Placed, placedKey, readSignalsOf, readSizes, readTurnsOf } from '../store/window.ts';
+import {
+  batchesOf,
+  type Placed,
+  placedKey,
+  readSignalsOf,
+  readSizes,
+  readTurnsOf,
+  withCorrections,
+} from '../store/window.ts';
 import { evidenceOf, type Score } from './score.ts';
-import type { Measured, ScorerInput, Services } from './scorer.ts';
+import type { Cost, Measured, ScorerInput, Services } from './scorer.ts';
 import { contextOf, type RewardSpec, scoreOf, usesLabels } from './weighted.ts';
 
 /** An answer as if it were a conversation of one turn. */
@@ -32,6 +40,10 @@ type Explored = {
   readonly placed: Placed;
 };
 
+/** Of one that is shown all of the answers. */
+const contextOfAll = (inputs: readonly ScorerInput[], services: Services, signal: AbortSignal) =>
+  contextOf({ ...inputs[0]!, turns: inputs.flatMap(({ turns }) => turns) }, services, () => signal);
+
 /** The spec for each answer: what compares has compared them all, and says of each what came of it. */
 async function rankedSpecs(
   spec: RewardSpec,
@@ -42,11 +54,7 @@ async function rankedSpecs(
   for (const { name, scorer } of spec.parts) {
     if (scorer.rank === undefined) continue;
     const signal = AbortSignal.timeout((scorer.timeoutSeconds ?? 60) * 1000);
-    const ranked = scorer.rank(
-      inputs,
-      // It is shown all of the answers.
-      contextOf({ ...inputs[0]!, turns: inputs.flatMap(({ turns }) => turns) }, services, () => signal),
-    );
+    const ranked = scorer.rank(inputs, contextOfAll(inputs, services, signal));
     const measured = await ranked.catch((error: unknown) => error as Error);
     ranks.set(name, (i) => {
       if (measured instanceof Error) throw measured;
@@ -63,20 +71,28 @@ async function rankedSpecs(
   }));
 }
 
-/** Returns how many were scored now. */
-export async function scoreAnswers(
-  store: Store,
-  { spec, services, now }: { readonly spec: RewardSpec; readonly services: Services; readonly now: Date },
-  page: readonly Placed[],
-  turnIds: ReadonlyMap<string, readonly string[]>,
-): Promise<number> {
+/** The answers to one turn, together. */
+type Group = {
+  readonly of: Placed;
+  readonly inputs: readonly ScorerInput[];
+  /** Whether each has no score from what is known of it now. */
+  readonly isPending: readonly boolean[];
+};
+type Page = {
+  readonly spec: RewardSpec;
+  readonly placed: readonly Placed[];
+  readonly turnIds: ReadonlyMap<string, readonly string[]>;
+};
+
+/** Those with something to score, as many at a time as are read together. */
+async function* groupsOf(store: Store, { spec, placed: page, turnIds }: Page): AsyncGenerator<Group[]> {
   const agent = page[0]?.trajectory.agent;
-  if (agent === undefined) return 0;
+  if (agent === undefined) return;
   const { siblings } = await readSiblings(store, {
     agent,
     turns: page.flatMap((one) => turnIds.get(placedKey(one)) ?? []),
   });
-  if (siblings.size === 0) return 0;
+  if (siblings.size === 0) return;
   const all = page.flatMap((of) =>
     (turnIds.get(placedKey(of)) ?? []).flatMap((turn): Explored[] => {
       const asked = siblings.get(turn);
@@ -99,28 +115,72 @@ export async function scoreAnswers(
   const owners = [...new Set(pending.map(({ of }) => of))];
   const sizes = await readSizes(store, owners);
   const readable = owners.filter((one) => (sizes.get(placedKey(one)) ?? null) !== null);
-  let scored = 0;
   for (const batch of batchesOf(readable, sizes)) {
     const turns = await readTurnsOf(store, batch);
-    const scores: Score[] = [];
-    for (const [id, group] of byTurn) {
+    const groups = [...byTurn].flatMap(([id, group]) => {
       const { of } = group[0]!;
       const turn = batch.includes(of) ? turns.get(placedKey(of))?.find((one) => one.id === id) : undefined;
-      if (turn === undefined || !group.some((one) => isPending.has(one))) continue;
-      const inputs = group.map(({ placed, sibling }) => ({
+      return turn === undefined || !group.some((one) => isPending.has(one)) ? [] : [{ of, turn, group }];
+    });
+    const keys = groups.flatMap(({ group }) => group.map(({ placed }) => placedKey(placed)));
+    const heard = await withCorrections(store, agent, new Map(keys.map((key) => [key, signals.get(key) ?? []])));
+    yield groups.map(({ of, turn, group }) => ({
+      of,
+      inputs: group.map(({ placed, sibling }) => ({
         trajectory: placed.trajectory,
         turns: [sibling === null ? turn : answeredBy(turn, sibling)],
-        signals: signals.get(placedKey(placed)) ?? [],
-      }));
-      const specs = await rankedSpecs(spec, inputs, services);
+        signals: heard.get(placedKey(placed)) ?? [],
+      })),
+      isPending: group.map((one) => isPending.has(one)),
+    }));
+  }
+}
+
+/** Returns how many were scored now. */
+export async function scoreAnswers(
+  store: Store,
+  { services, now, ...page }: Page & { readonly services: Services; readonly now: Date },
+): Promise<number> {
+  let scored = 0;
+  for await (const groups of groupsOf(store, page)) {
+    const scores: Score[] = [];
+    for (const { of, inputs, isPending } of groups) {
+      const specs = await rankedSpecs(page.spec, inputs, services);
       const about = { day: of.day, at: now.getTime() };
-      const waiting = group.map((one, i) =>
-        isPending.has(one) ? [scoreOf(specs[i]!, inputs[i]!, about, services)] : [],
-      );
-      for (const score of await Promise.all(waiting.flat())) scores.push(score);
+      const waiting = inputs.flatMap((input, i) => (isPending[i] ? [scoreOf(specs[i]!, input, about, services)] : []));
+      for (const score of await Promise.all(waiting)) scores.push(score);
     }
     await saveScores(store, scores);
     scored += scores.length;
   }
   return scored;
+}
+
+export type AnswersPlan = { readonly answers: number; readonly costs: readonly Cost[] };
+
+/** What scoring them would take. Asks nobody. */
+export async function planAnswers(
+  store: Store,
+  { services, signal, ...page }: Page & { readonly services: Services; readonly signal: AbortSignal },
+): Promise<AnswersPlan> {
+  let answers = 0;
+  const costs: Cost[] = [];
+  for await (const groups of groupsOf(store, page))
+    for (const { inputs, isPending } of groups) {
+      const pending = inputs.filter((_, i) => isPending[i]);
+      answers += pending.length;
+      for (const { scorer } of page.spec.parts) {
+        const { rankCost, cost } = scorer;
+        if (rankCost) costs.push(await rankCost(inputs, contextOfAll(inputs, services, signal)));
+        else if (cost)
+          for (const input of pending)
+            costs.push(
+              await cost(
+                input,
+                contextOf(input, services, () => signal),
+              ),
+            );
+      }
+    }
+  return { answers, costs };
 }

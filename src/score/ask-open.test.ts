@@ -197,6 +197,16 @@ describe('what judging may take', () => {
     expect((await score(conversations[2], open({ budget: { run: 0.008 } }))).total).toBe(0.8);
   });
 
+  it('is no more money where the server does not count: a call is taken to cost what was expected', async () => {
+    server.mood = 'uncounted';
+    const judging = open({ budget: { run: 0.01 } });
+    const totals = [];
+    for (let i = 0; i < 3; i++) totals.push((await score(conversation(), judging)).total);
+    expect(totals).toEqual([0.8, 0.8, null]);
+    expect(judging.counts()).toMatchObject({ calls: 2, completionTokens: 600 });
+    expect(judging.counts().money).toBeGreaterThan(0.006);
+  });
+
   it('is no more money than all may spend in a day, whoever spent it', async () => {
     const before = (await listJudging(store, 1)).reduce((sum, { money }) => sum + money, 0);
     const day = before + 0.005;
@@ -230,6 +240,17 @@ describe('what judging may take', () => {
     expect(server.bodies).toHaveLength(0);
     await score(asked, judging);
     expect(await cost()).toEqual({ calls: 0, money: 0 });
+  });
+
+  it('is not said to be nothing where nobody has said what a call costs', async () => {
+    const { agents } = parseConfig(
+      { upstreams: { box: { baseUrl: server.url } }, judge: { upstream: 'box', model: 'judge' } },
+      {},
+      '/',
+    );
+    const asked = conversation();
+    const context = contextOf(asked, { judge: openJudge(store, agents[0]!)! }, () => new AbortController().signal);
+    expect(await spec.parts[0]!.scorer.cost!(asked, context)).toEqual({ calls: 1, money: null });
   });
 });
 

@@ -87,7 +87,7 @@ export function openJudge(
 
   type Chosen = ReturnType<typeof chosen>;
   /** One request, within what is allowed; counted whatever comes of it. */
-  const request = async <T extends { readonly usage: Usage }>(
+  const request = async <T extends { readonly usage: Usage | null }>(
     { upstream, model, price }: Chosen,
     tokens: number,
     signal: AbortSignal,
@@ -95,8 +95,9 @@ export function openJudge(
   ): Promise<T> => {
     if (trouble.lasting !== null) throw new Error(trouble.lasting);
     const leave = await enter(signal);
+    const likely = { promptTokens: tokens, completionTokens: expected.answer };
     const release = await budget
-      .take(moneyOf({ promptTokens: tokens, completionTokens: expected.answer }, price), () => counts.money)
+      .take(moneyOf(likely, price), () => counts.money)
       .catch((error: unknown) => {
         leave();
         throw error;
@@ -105,7 +106,9 @@ export function openJudge(
       if (trouble.lasting !== null) throw new Error(trouble.lasting);
       const result = await send();
       trouble.inARow = 0;
-      const spent = { calls: 1, ...result.usage, money: moneyOf(result.usage, price) };
+      // Who does not count is not free: a budget would never end.
+      const usage = result.usage ?? likely;
+      const spent = { calls: 1, ...usage, money: moneyOf(usage, price) };
       for (const name of ['calls', 'promptTokens', 'completionTokens', 'money'] as const) counts[name] += spent[name];
       budget.spent(await addJudging(store, { agent: name, upstream, model }, spent));
       return result;

@@ -24,7 +24,8 @@ export type JudgeServerOptions = {
   readonly pauseMs?: number; // 500
 };
 
-export type Answer = { readonly text: string; readonly isCut: boolean; readonly usage: Usage };
+/** `usage`: null where the server does not count. */
+export type Answer = { readonly text: string; readonly isCut: boolean; readonly usage: Usage | null };
 
 export type JudgeServer = {
   chat(
@@ -35,7 +36,7 @@ export type JudgeServer = {
     model: string,
     texts: readonly string[],
     signal: AbortSignal,
-  ): Promise<{ readonly vectors: number[][]; readonly usage: Usage }>;
+  ): Promise<{ readonly vectors: number[][]; readonly usage: Usage | null }>;
 };
 
 /** The server does not answer, or not so that it could be used. `lasting`: nor will it for the next conversation. */
@@ -132,10 +133,8 @@ export function openJudgeServer(options: JudgeServerOptions): JudgeServer {
   };
 }
 
-const usageOf = (usage: z.infer<typeof usageShape>): Usage => ({
-  promptTokens: usage?.prompt_tokens ?? 0,
-  completionTokens: usage?.completion_tokens ?? 0,
-});
+const usageOf = (usage: z.infer<typeof usageShape>): Usage | null =>
+  usage ? { promptTokens: usage.prompt_tokens, completionTokens: usage.completion_tokens ?? 0 } : null;
 
 /** Whether the refusal names a field that was sent and can be left out; it is from then on. */
 function refuses(text: string, dropped: Dropped): boolean {

@@ -5,7 +5,7 @@
  * instructions (ask-prompt.ts). A call that cannot be answered throws, and the part has failed; it is no 0.
  */
 import type { z } from 'zod';
-import type { Cost, Scorer } from './scorer.ts';
+import type { Cost, Scorer, ScorerContext } from './scorer.ts';
 
 /** A piece of foreign text. The name says what it is; it may be foreign too. */
 export type Block = { readonly name: string; readonly text: string };
@@ -71,18 +71,18 @@ export type Judge = { about(about: AskedAbout): Ask };
 
 /** What a scorer that asks would take: it is let go up to its questions, and nobody is asked them. */
 const costOf =
-  (score: Scorer['score']): NonNullable<Scorer['cost']> =>
-  async (input, context) => {
+  <Given>(work: (given: Given, context: ScorerContext) => unknown) =>
+  async (given: Given, context: ScorerContext): Promise<Cost> => {
     const { ask } = context;
-    const total = { calls: 0, money: 0 };
+    const total: { calls: number; money: number | null } = { calls: 0, money: 0 };
     if (ask === undefined) return total;
     const counting = async (asked: Asked) => {
       const { calls, money } = await ask.cost(asked);
       total.calls += calls;
-      total.money += money ?? 0;
+      total.money = total.money === null || money === null ? null : total.money + money;
       return { value: null, reason: 'not asked' };
     };
-    await score(input, { ...context, ask: Object.assign(counting, { cost: ask.cost }) });
+    await work(given, { ...context, ask: Object.assign(counting, { cost: ask.cost }) });
     return total;
   };
 
@@ -92,6 +92,7 @@ export const askingScorer = (scorer: Pick<Scorer, 'name' | 'version' | 'score' |
   timeoutSeconds: 900,
   inProcess: true,
   cost: costOf(scorer.score),
+  ...(scorer.rank && { rankCost: costOf(scorer.rank) }),
 });
 
 /** There is nobody to ask. */

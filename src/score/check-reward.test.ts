@@ -7,12 +7,14 @@ import { readRewardChecks } from '../store/judged.ts';
 import type { Store } from '../store/postgres.ts';
 import { withStore } from '../store/test-store.ts';
 import { checkReward, compareStored, fitReward } from './check-reward.ts';
+import { contextRecall } from './context-recall.ts';
+import { defaultReward } from './default-reward.ts';
 import { label } from './label.ts';
 import { outcome } from './outcome.ts';
 import { seeded } from './resample.ts';
 import { scoreWindow } from './run.ts';
 import { trustMetrics } from './trust-metrics.ts';
-import { type RewardSpec, weighted } from './weighted.ts';
+import { type RewardSpec, repeatsLabels, weighted } from './weighted.ts';
 
 const secret = 's'.repeat(32);
 const week = 7 * 86_400_000;
@@ -77,6 +79,15 @@ describe('agreement with people', () => {
       spearman: null,
       state: 'unmeasured',
     });
+  });
+
+  test('a reward that only reads from labels what should have been answered, as the default, is checked like any other', async () => {
+    const recalling = weighted({ recall: [0.2, contextRecall()], insight: [0.8, outcome('insight')] });
+    await scoreWindow(store, { agent: 'desk', spec: recalling, ...window });
+    const check = await checkReward(store, agentWith(recalling), now);
+    expect(check.total).toMatchObject({ labels: 80, state: 'ok' });
+    expect(check.parts.map(({ part }) => part).sort()).toEqual(['insight', 'recall']);
+    expect(defaultReward.parts.some(repeatsLabels)).toBe(false);
   });
 
   test('the latest check of each agent is kept and becomes metrics', async () => {

@@ -9,7 +9,7 @@ import { type Trust, trustOf } from './agreement.ts';
 import { type Comparison, compareRewards } from './compare-rewards.ts';
 import { type Drift, driftOf } from './drift.ts';
 import { type Proposal, proposeWeights } from './propose.ts';
-import { usesLabels } from './weighted.ts';
+import { repeatsLabels } from './weighted.ts';
 
 export type RewardCheck = Trust & {
   readonly agent: string;
@@ -48,11 +48,11 @@ async function checked(store: Store, agent: Rewarded, now: Date, weeks: readonly
   const about = { agent: name, spec: reward.version };
   const judged = await readJudged(store, { ...about, by: { kind: 'labels' } });
   // A part that is the label itself agrees with it, which says nothing.
-  const own = reward.parts.filter(({ scorer }) => scorer.usesLabels).map((part) => part.name);
+  const own = reward.parts.filter(repeatsLabels).map((part) => part.name);
   const names = reward.parts.map((part) => part.name).filter((part) => !own.includes(part));
   const trust = trustOf(judged, names);
   const drift = driftOf(weeks, driftWeeks);
-  const total = usesLabels(reward) ? { ...trust.total, state: 'unmeasured' as const } : trust.total;
+  const total = own.length > 0 ? { ...trust.total, state: 'unmeasured' as const } : trust.total;
   const check = { ...about, at: now.getTime(), ...trust, total, drift };
   await saveRewardCheck(store, { ...about, at: now, result: { total, parts: trust.parts, drift } });
   return check;
@@ -63,7 +63,7 @@ export async function fitReward(store: Store, agent: Rewarded, outcome: string |
   const { name, reward, curate } = agent;
   const by = outcome === undefined ? { kind: 'labels' as const } : { kind: 'outcome' as const, name: outcome };
   const judged = await readJudged(store, { agent: name, spec: reward.version, by });
-  const labelled = new Set(reward.parts.filter(({ scorer }) => scorer.usesLabels).map(({ scorer }) => scorer.name));
+  const labelled = new Set(reward.parts.filter(repeatsLabels).map(({ scorer }) => scorer.name));
   const isTarget = (scorer: string) =>
     outcome === undefined ? labelled.has(scorer) : scorer.startsWith('outcome') && scorer.split(' ').includes(outcome);
   return proposeWeights(judged, reward, { isTarget, minScore: curate.minScore });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { turn } from '../store/fixtures.ts';
+import { signal, turn } from '../store/fixtures.ts';
 import { codeBlocks, codeParses } from './code-parses.ts';
 import { converse, trajectory } from './fixtures.ts';
 import { parseCode } from './grammars.ts';
@@ -81,7 +81,10 @@ describe('minimal diff', () => {
   const edit = (from: string, to: string) => ['edit', { path: 'total.py', old_string: from, new_string: to }] as const;
   const clean = working(edit('s = 0', 's = 1'));
   const noisy = working(edit('s = 0', 's = 1\n    print(s)'));
-  scorerConformance({ scorer: minimalDiff(), gold: clean, poor: noisy, silent: saying('No change is needed.') });
+  scorerConformance({
+    ...{ scorer: minimalDiff(), gold: clean, poor: noisy, silent: saying('No change is needed.') },
+    readsAnswers: true,
+  });
 
   test('prices scaffolding, stray files, reformatting and comments apart', async () => {
     expect(await said(minimalDiff(), clean)).toMatchObject({ value: 1, reason: '1 nodes changed, 1 needed' });
@@ -89,6 +92,10 @@ describe('minimal diff', () => {
     expect((await said(minimalDiff(), working(edit('s = 0', '# begin with one\n    s = 1')))).reason).toBe(
       '1 nodes changed, 1 needed; 1 of comments',
     );
+    expect(await said(minimalDiff(), working(edit('s = 0', 's = 1  # TODO: why?')))).toMatchObject({
+      value: 0.5,
+      reason: '1 nodes changed, 1 needed; 1 of scaffolding',
+    });
     expect(await said(minimalDiff(), working(edit('s = 0', 's  =  0')))).toMatchObject({
       value: 0,
       reason: '0 nodes changed, 0 needed; 1 of reformatting',
@@ -119,6 +126,48 @@ describe('minimal diff', () => {
     expect((await said(known, rewritten)).value).toBeLessThan(0.1);
     expect((await said(known, clean)).value).toBe(1);
     expect(known.inProcess).toBeUndefined();
+  });
+
+  test('takes the patch that a reviewer wrote for the smallest change, by name of file and whatever else was touched', async () => {
+    const correction =
+      '--- a/total.py\n+++ b/total.py\n@@ -1,3 +1,3 @@\n def total(xs):\n-    s = 0\n+    s = 1\n     for x in xs:\n';
+    const labelled = (of: ScorerInput, words: string) => ({
+      ...of,
+      signals: [signal({ kind: 'label', name: 'score', value: 0.4, correction: words })],
+    });
+    const scorer = minimalDiff({ accepted: 'corrections' });
+    expect([scorer.usesLabels, scorer.inProcess]).toEqual(['corrections', true]);
+    const rewritten = working(['write', { path: 'total.py', content: 'def total(xs):\n    return 1 + sum(xs)\n' }]);
+    expect((await said(scorer, labelled(rewritten, correction))).value).toBeLessThan(0.1);
+    expect((await said(scorer, labelled(clean, correction))).value).toBe(1);
+    const other = working(edit('s = 0', 's = 1'), ['write', { path: 'other.py', content: 'x = 1\n' }]);
+    expect((await said(scorer, labelled(other, correction))).reason).toMatch(/^\d+ nodes changed, \d+ needed$/);
+    for (const words of ['It should begin with 1.', correction.replace('s = 0', 's = 7')])
+      expect((await said(scorer, labelled(rewritten, words))).value).toBe(1);
+    expect((await said(scorer, rewritten)).value).toBe(1);
+  });
+
+  test.each([
+    [
+      'a unified diff',
+      '--- a/total.py\n+++ b/total.py\n@@ -1,4 +1,4 @@\n def total(xs):\n-    s = 0\n+    s = 1\n     for x in xs:\n',
+    ],
+    [
+      'apply_patch',
+      '*** Begin Patch\n*** Update File: total.py\n@@ def total(xs):\n-    s = 0\n+    s = 1\n*** End Patch',
+    ],
+  ])('reads edits out of %s', async (_, patch) => {
+    expect(await said(minimalDiff(), working(['edit', { input: patch }]))).toMatchObject({
+      value: 1,
+      reason: '1 nodes changed, 1 needed',
+    });
+    const noisier = patch.replace('+    s = 1\n', '+    s = 1\n+    print(s)\n');
+    expect((await said(minimalDiff(), working(['edit', { patch: noisier }]))).reason).toMatch(
+      /1 needed; \d+ of scaffolding$/,
+    );
+    const left = `${noisier.replace('*** End Patch', '')}\n--- /dev/null\n+++ b/debug_notes.md\n@@ -0,0 +1,2 @@\n+a\n+b\n`;
+    expect((await said(minimalDiff(), working(['edit', { diff: left }]))).reason).toMatch(/, 3 of stray files$/);
+    expect((await said(minimalDiff(), working(['edit', { diff: 'say -- what\n+++ and\n' }]))).value).toBeNull();
   });
 
   test('an edit that the tool refused changed nothing', async () => {

@@ -87,9 +87,11 @@ const run = withConfigOption(new Command('run'))
     }),
   );
 
-const planLine = (agent: string, { trajectories, pending, calls, money, unpriced }: ScorePlan): string => {
+const planLine = (agent: string, plan: ScorePlan): string => {
+  const { trajectories, pending, answers, calls, money, unpriced } = plan;
   const price = unpriced > 0 ? `${moneyText(money)} and what ${unpriced} calls without a price cost` : moneyText(money);
-  return `${pending} of ${counted(trajectories, 'conversation')} of ${agent} would be scored, with ${counted(calls, 'call')} to a judge for about ${price}.`;
+  const also = answers > 0 ? ` and ${counted(answers, 'single answer')} to explored turns` : '';
+  return `${pending} of ${counted(trajectories, 'conversation')} of ${agent}${also} would be scored, with ${counted(calls, 'call')} to a judge for about ${price}.`;
 };
 
 const columns: readonly Column[] = [

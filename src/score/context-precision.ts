@@ -63,8 +63,8 @@ export function contextPrecision(options: RetrievalScorerOptions = {}): Scorer {
   };
   return askingScorer({
     name: 'context precision',
-    version: JSON.stringify(['context-precision', 1, tools ?? null, using]),
-    usesLabels: true, // a label may say what the answer should have been
+    version: JSON.stringify(['context-precision', 2, tools ?? null, using]),
+    usesLabels: 'corrections', // a label may say what the answer should have been
     score,
   });
 }

@@ -61,8 +61,8 @@ export function contextRecall(options: ContextRecallOptions = {}): Scorer {
   };
   return askingScorer({
     name: 'context recall',
-    version: JSON.stringify(['context-recall', 1, tools ?? null, from, using]),
-    usesLabels: true, // a label may say what the answer should have been
+    version: JSON.stringify(['context-recall', 2, tools ?? null, from, using]),
+    usesLabels: 'corrections', // a label may say what the answer should have been
     score,
   });
 }

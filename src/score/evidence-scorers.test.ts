@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Signal } from '../collect/signal.ts';
 import { noon, signal, turn } from '../store/fixtures.ts';
-import { converse, trajectory } from './fixtures.ts';
+import { converse, type Said, trajectory } from './fixtures.ts';
 import { implicit } from './implicit.ts';
 import { latency } from './latency.ts';
 import { outcome } from './outcome.ts';
@@ -151,6 +151,21 @@ describe('thinking', () => {
     gold: thought('Order 7 was sent.', 80),
     poor: thought('Order 7 was sent.', 200),
     silent: input(),
+    readsAnswers: true,
+  });
+
+  test('what it thought without an answer in the end is worth nothing', () => {
+    const cut = turn({
+      reasoningTokens: 60,
+      choices: [
+        { index: 0, message: { role: 'assistant', content: '', reasoning_content: 'Hm.' }, finishReason: 'length' },
+      ],
+    });
+    const [answered] = thought('x', 40).turns;
+    const { value, reason, turns: per } = thinking({ median: 100 }).score(input([], [answered!, cut]));
+    expect(value).toBeCloseTo(0.4, 10);
+    expect(reason).toBe('100 tokens of thinking, usually 100; 60% of it without an answer');
+    expect([answered!, cut].map(({ id }) => per.get(id))).toEqual([1, 0]);
   });
 
   test('twice the usual is worth one half; servers that do not count are counted for', () => {
@@ -192,13 +207,56 @@ describe('steps', () => {
     { say: [['get_order', '{"id":7}']], results: ['{"status":"sent"}'] }, // nothing new, nothing done
     { say: 'It was sent.' },
   ]);
-  scorerConformance({ scorer: steps(), gold: input(), poor: input([], lost), silent: input([], []) });
+  scorerConformance({
+    ...{ scorer: steps(), gold: input(), poor: input([], lost), silent: input([], []) },
+    readsAnswers: true,
+  });
 
   test('gives each turn its own', () => {
     const { turns: per, reason } = steps().score(input([], lost));
     // the second: tool choice 0, information 0, format 1, progress 0
     expect(lost.map(({ id }) => per.get(id))).toEqual([1, 0.25, 1]);
     expect(reason).toBe('3 turns: tool choice lacking in 1, information lacking in 1, progress lacking in 1');
+  });
+});
+
+describe('the right tool for the state', () => {
+  const look: Said = { say: [['get_order', '{"id":7}']], results: ['{"status":"sent"}'] };
+  const missed: Said = { ...look, results: ['{"error":"no such order"}'] };
+  const cancel: Said = { say: [['cancel_order', '{"id":7}']], results: ['{"status":"cancelled"}'] };
+  const both: Said = {
+    say: [
+      ['get_order', '{"id":7}'],
+      ['cancel_order', '{"id":7}'],
+    ],
+    results: ['{"status":"sent"}', '{"status":"cancelled"}'],
+  };
+  const tools = ['get_order', 'cancel_order'].map((name) => ({ type: 'function', function: { name, parameters: {} } }));
+  const working = (...said: Said[]) =>
+    input(
+      [],
+      converse('Cancel order 7.', [...said, { say: 'Done.' }]).map((one) => ({
+        ...one,
+        request: { ...one.request, tools },
+      })),
+    );
+  const careful = toolUse({ needs: { cancel_order: ['get_order'] } });
+  scorerConformance({
+    ...{ scorer: careful, gold: working(look, cancel), poor: working(cancel, look), silent: input([], []) },
+    readsAnswers: true,
+  });
+
+  test('is one whose time has come: what it needs went well in an earlier turn', () => {
+    const worth = (...said: Said[]) => careful.score(working(...said)).value;
+    expect(worth(look, cancel)).toBe(1);
+    expect(worth(cancel, look)).toBe(0.5);
+    expect(worth(both)).toBe(0.5);
+    expect(worth(missed, cancel)).toBe(0.25);
+    expect(careful.score(working(cancel)).reason).toBe('1 tool call: 1 before its time');
+    expect(toolUse().score(working(cancel)).value).toBe(1);
+    expect(careful.version).not.toBe(toolUse().version);
+    expect(toolUse({ needs: {} }).version).toBe('["tool-use",3]');
+    expect(() => toolUse({ needs: { cancel_order: [] } })).toThrow("'cancel_order' needs nothing");
   });
 });
 

@@ -22,7 +22,7 @@ import { judge } from './judge.ts';
 import { fromBothOrders, worthOf } from './judge-rank.ts';
 import { exchangeOf, passagesOf } from './retrieval.ts';
 import { rubric } from './rubric.ts';
-import { scoreWindow } from './run.ts';
+import { planScoring, scoreWindow } from './run.ts';
 import type { Scorer, ScorerInput } from './scorer.ts';
 import { scorerConformance } from './scorer-conformance.ts';
 import { contextOf, rewardFrom, weighted } from './weighted.ts';
@@ -186,6 +186,7 @@ describe('context recall', () => {
     gold: corrected(sent, [sent]),
     poor: corrected(`${sent}. It is blue`, [sent]),
     silent: asked(sent, [sent]),
+    readsAnswers: true,
   });
 
   it('lets the answer stand in for what should have been said only where told to', async () => {
@@ -195,12 +196,74 @@ describe('context recall', () => {
   });
 });
 
+describe('a scoring run', () => {
+  const windowFrom = (at: number) => ({
+    ...{ agent: 'desk', since: new Date(at - 1000), until: new Date(at + 60_000), now: new Date(at + 120_000) },
+    services: { judge: judging() },
+  });
+  const talk = (id: string, startedAt: number) =>
+    converse(
+      'When was order 7 sent?',
+      [{ say: [['search_docs', '{"q":"7"}']], results: [passages(sent, 'Order 7 is large.')] }, { say: 'No idea.' }],
+      { trajectory: id, startedAt },
+    ).map((turn) => entry.turn({ ...turn }));
+  const told = (id: string, fields: NonNullable<Parameters<typeof signal>[0]>) =>
+    entry.signal({
+      target: { kind: 'trajectory', id },
+      value: null,
+      identity: JSON.stringify([id, fields.kind, fields.at]),
+      ...fields,
+    });
+
+  it('shows context recall what users and reviewers wrote as the right answer, the newest of it', async () => {
+    const at = noon + 3_600_000;
+    await writeEntries(store, [
+      ...talk('corrected', at),
+      told('corrected', { at: at + 1, correction: 'It is blue. It is heavy', user: 'ann' }),
+    ]);
+    const spec = weighted({ recall: [1, contextRecall()], precision: [1, contextPrecision()] });
+    const window = { ...windowFrom(at), spec };
+    expect(await scoreWindow(store, window)).toMatchObject({ scored: 1, unmeasured: 0, broken: 0 });
+    const partsNow = async () => (await listScores(store, 'corrected'))[0]!.parts;
+    expect((await partsNow()).recall).toMatchObject({ value: 0, reason: expect.stringContaining('0 of 2 sentences') });
+    await writeEntries(store, [
+      told('corrected', { at: at + 2, kind: 'label', name: 'score', value: 0.1, user: 'rita', correction: sent }),
+    ]);
+    expect(await scoreWindow(store, window)).toMatchObject({ rescored: 1 });
+    expect((await partsNow()).recall).toMatchObject({ value: 1 });
+    expect(server.bodies.some(({ messages }) => JSON.stringify(messages).includes('It is blue'))).toBe(true);
+  });
+
+  it('shows a label’s correction to nobody who does not read labels', async () => {
+    const at = noon + 7_200_000;
+    await writeEntries(store, [
+      ...talk('labelled', at),
+      told('labelled', { at: at + 1, kind: 'label', name: 'score', value: 0.1, user: 'rita', correction: sent }),
+    ]);
+    const seen: (string | null)[] = [];
+    const mine: Scorer = {
+      ...{ name: 'mine', version: '1' },
+      score: ({ signals }) => {
+        seen.push(...signals.map(({ correction }) => correction));
+        return { value: 1, reason: '', turns: new Map() };
+      },
+    };
+    await scoreWindow(store, { ...windowFrom(at), spec: weighted({ mine: [1, mine] }) });
+    await scoreWindow(store, {
+      ...windowFrom(at),
+      spec: weighted({ mine: [1, { ...mine, usesLabels: true }], b: [1, judge()] }),
+    });
+    expect(seen).toEqual([sent]);
+  });
+});
+
 describe('context precision', () => {
   scorerConformance({
     scorer: lent(contextPrecision()),
     gold: asked(sent, [sent, 'Order 7 is large.']),
     poor: asked(sent, ['Order 7 is large.', sent]),
     silent: asked(sent),
+    readsAnswers: true,
   });
 
   test('is the average precision over the places of what was useful', () => {
@@ -343,11 +406,15 @@ describe('answers to the same turn, ranked', () => {
       ...{ since: new Date(noon - 60_000), until: new Date(noon + 60_000), now: new Date(noon + 120_000) },
     };
     const first = judging();
+    const planned = () => planScoring(store, { ...window, services: { judge: judging() } });
+    expect(await planned()).toEqual({ trajectories: 1, pending: 1, answers: 3, calls: 7, money: 0, unpriced: 7 });
+    expect(server.bodies).toHaveLength(0);
     expect(await scoreWindow(store, { ...window, services: { judge: first } })).toMatchObject({
       scored: 1,
       answers: 3,
     });
     expect(first.counts()).toMatchObject({ calls: 1 + 3 * 2, asked: 2 });
+    expect(await planned()).toMatchObject({ pending: 0, answers: 0, calls: 0, unpriced: 0 });
     const partOf = async (id: string) => (await listScores(store, `answer/${id}`))[0]!.parts.judge;
     // The judge takes the first of two that are equally long: its place decides, so it is a tie.
     expect(await partOf(turn!.id)).toMatchObject({ value: 0.25, reason: 'better than 0, level with 1 of 2 others' });

@@ -10,19 +10,25 @@
  *     value = smallest / (changed + prices),   at most 1
  *
  * `smallest` is the distance to the change that is known to do: what `accepted` returns for a conversation, e.g. the patch that the
- * tests or a reviewer took, and what that has of these four costs nothing. Without it, it is what is left of the change when scaffolding and stray files are taken out, so only
+ * tests took, or the one that a reviewer wrote as the correction, and what that has of these four costs nothing. Without it, it is what is left of the change when scaffolding and stray files are taken out, so only
  * those and the other two can cost. Whether the change works is for outcomes. Unmeasured: no code was changed.
  */
+import { bare, isComment } from './bare-code.ts';
 import { codeEdits, type FileChange } from './code-edits.ts';
-import { type CodeLanguage, type CodeNode, codeLanguage, codeNode, parseCode } from './grammars.ts';
-import { type Code, isComment, isOptional, restyledLines } from './restyled.ts';
+import { correctionIn } from './context-recall.ts';
+import { type CodeNode, codeLanguage, parseCode } from './grammars.ts';
+import { patchOf } from './patch.ts';
+import { type Code, restyledLines } from './restyled.ts';
 import { type Measured, type Scorer, type ScorerInput, unmeasured } from './scorer.ts';
 import { storyOf } from './story.ts';
 import { treeDistance } from './tree-distance.ts';
 
 export type MinimalDiffOptions = {
-  /** Files as they are after the smallest change that does, by path; null: none is known. */
-  readonly accepted?: (input: ScorerInput) => Readonly<Record<string, string>> | null;
+  /**
+   * Files as they are after the smallest change that does, by path; null: none is known. `'corrections'`: where the newest correction
+   * by a user or a label is a patch, that is it.
+   */
+  readonly accepted?: 'corrections' | ((input: ScorerInput) => Readonly<Record<string, string>> | null);
   /** Part of a changed node that a node of each costs. */
   readonly prices?: Partial<typeof usualPrices>;
 };
@@ -50,17 +56,6 @@ function opening(node: CodeNode, most = 60): string {
   return said;
 }
 
-/** A line break between elements. */
-const isBlank = ({ kind, text }: CodeNode): boolean => kind === 'jsx_text' && text === '';
-
-/** The tree without what means nothing: comments, commas and semicolons that may be left out. */
-function bare(language: CodeLanguage, node: CodeNode): CodeNode {
-  const children = node.children
-    .filter((child, i) => !isComment(child) && !isOptional(language, node, i) && !isBlank(child))
-    .map((child) => bare(language, child));
-  return codeNode(node.kind, node.text, children, node.start, node.end);
-}
-
 /** Every node, once for each time it stands there. */
 function* all(node: CodeNode): Generator<CodeNode> {
   yield node;
@@ -70,22 +65,32 @@ function* all(node: CodeNode): Generator<CodeNode> {
 /** Nodes of those that `after` has more of than `before`. */
 function addedNodes(before: CodeNode, after: CodeNode, is: (node: CodeNode) => boolean): number {
   const known = new Map<string, number>();
-  for (const node of all(before)) if (is(node)) known.set(node.shape, (known.get(node.shape) ?? 0) + 1);
+  for (const node of all(before)) if (is(node)) known.set(saying(node), (known.get(saying(node)) ?? 0) + 1);
   let added = 0;
   for (const node of all(after)) {
     if (!is(node)) continue;
-    const count = known.get(node.shape) ?? 0;
-    if (count > 0) known.set(node.shape, count - 1);
+    const count = known.get(saying(node)) ?? 0;
+    if (count > 0) known.set(saying(node), count - 1);
     else added += node.size;
   }
   return added;
 }
 
-const isScaffolding = (node: CodeNode): boolean =>
-  isComment(node) ? notes.test(node.text) : isStatement(node) && prints.test(opening(node));
+/** A comment says the same with another indent. */
+const saying = (node: CodeNode): string =>
+  isComment(node) ? `${node.kind} ${node.text.replace(/\n[ \t]*/g, '\n')}` : node.shape;
+
+const isPrint = (node: CodeNode): boolean => isStatement(node) && prints.test(opening(node));
+const isNote = (node: CodeNode): boolean => isComment(node) && notes.test(node.text);
 const isPlainComment = (node: CodeNode): boolean => isComment(node) && !notes.test(node.text);
 
-type Priced = { readonly changed: number; readonly smallest: number | null; readonly costs: DiffCosts };
+type Priced = {
+  readonly changed: number;
+  readonly smallest: number | null;
+  readonly costs: DiffCosts;
+  /** Of the scaffolding, what is part of what changed: statements. A note is none. */
+  readonly statements: number;
+};
 
 const nothing = (): DiffCosts => ({ scaffolding: 0, strayFiles: 0, reformatting: 0, comments: 0 });
 
@@ -97,30 +102,59 @@ async function priced(change: FileChange, asked: string, accepted: string | unde
   const isStray = isNew && stray.test(name) && !asked.includes(name) && accepted === undefined;
   if (language === null) {
     if (!isStray) return null;
-    return { changed: 0, smallest: null, costs: { ...nothing(), strayFiles: after.split('\n').length } };
+    return { changed: 0, smallest: null, costs: { ...nothing(), strayFiles: after.split('\n').length }, statements: 0 };
   }
   const [old, now, known] = await Promise.all(
     [before, after, accepted].map(async (text): Promise<Code | null> => {
       const parsed = text === undefined ? null : await parseCode(language, text);
-      return parsed && { root: parsed.root, text: text! };
+      return parsed && { root: parsed.root, bare: bare(language, parsed.root), text: text! };
     }),
   );
   if (!old || !now) return null;
-  const was = bare(language, old.root);
-  const distance = ({ root }: Code) => treeDistance(was, bare(language, root));
+  const distance = (one: Code) => treeDistance(old.bare, one.bare);
   const changed = distance(now);
-  if (isStray) return { changed: 0, smallest: null, costs: { ...nothing(), strayFiles: changed } };
+  if (isStray) return { changed: 0, smallest: null, costs: { ...nothing(), strayFiles: changed }, statements: 0 };
+  const statementsOf = (one: Code) => addedNodes(old.bare, one.bare, isPrint);
   const costsOf = (one: Code): DiffCosts => ({
-    scaffolding: addedNodes(old.root, one.root, isScaffolding),
+    scaffolding: statementsOf(one) + addedNodes(old.root, one.root, isNote),
     strayFiles: 0,
     reformatting: restyledLines(language, old, one),
     comments: addedNodes(old.root, one.root, isPlainComment),
   });
   const costs = costsOf(now);
-  if (!known) return { changed, smallest: null, costs };
+  const statements = statementsOf(now);
+  if (!known) return { changed, smallest: null, costs, statements };
   const needed = costsOf(known);
   for (const name of Object.keys(costs) as (keyof DiffCosts)[]) costs[name] = Math.max(0, costs[name] - needed[name]);
-  return { changed, smallest: distance(known), costs };
+  return {
+    ...{ changed, smallest: distance(known), costs },
+    statements: Math.max(0, statements - statementsOf(known)),
+  };
+}
+
+type Accepted = (edit: FileChange) => string | undefined;
+
+/** What a patch makes of a file; undefined: it speaks of none that is known here. A file that it does not name stays as it was. */
+function patchedBy(text: string | null): Accepted {
+  const patched = patchOf(text ?? '');
+  return ({ path, before, isNew }) => {
+    if (patched.length === 0) return undefined;
+    const own = patched.find((one) => path === one.path || path.endsWith(`/${one.path}`));
+    if (own === undefined) return isNew ? undefined : before;
+    let after = before;
+    for (const { from, to } of own.pieces) {
+      const at = after.indexOf(from);
+      if (at < 0) return undefined;
+      after = after.slice(0, at) + to + after.slice(at + from.length);
+    }
+    return after;
+  };
+}
+
+function acceptedOf(accepted: NonNullable<MinimalDiffOptions['accepted']>, input: ScorerInput): Accepted {
+  if (accepted === 'corrections') return patchedBy(correctionIn(input.signals));
+  const known = accepted(input) ?? {};
+  return ({ path }) => (Object.hasOwn(known, path) ? known[path] : undefined);
 }
 
 export function minimalDiff({ accepted, prices: given = {} }: MinimalDiffOptions = {}): Scorer {
@@ -129,33 +163,34 @@ export function minimalDiff({ accepted, prices: given = {} }: MinimalDiffOptions
   if (odd !== undefined) throw new Error(`minimalDiff: ${odd[0]} costs ${odd[1]}; give a number from 0 to 100.`);
   return {
     name: 'minimal diff',
-    version: JSON.stringify(['minimal-diff', 3, prices, accepted === undefined ? null : String(accepted)]),
+    version: JSON.stringify(['minimal-diff', 4, prices, accepted === undefined ? null : String(accepted)]),
     // With a function of the user's it may do anything.
-    ...(accepted === undefined && { inProcess: true }),
+    ...(typeof accepted !== 'function' && { inProcess: true }),
+    ...(accepted !== undefined && { usesLabels: 'corrections' }),
     async score(input): Promise<Measured> {
       const edits = codeEdits(input.turns);
       if (edits.length === 0) return unmeasured('no code was changed');
       const asked = storyOf(input.turns)
         .flatMap(({ news }) => news.filter(({ role }) => role === 'user').map(({ text }) => text))
         .join('\n');
-      const known = accepted?.(input) ?? {};
+      const known = accepted && acceptedOf(accepted, input);
       const files: Priced[] = [];
       for (const edit of edits) {
-        const file = await priced(edit, asked, Object.hasOwn(known, edit.path) ? known[edit.path] : undefined);
+        const file = await priced(edit, asked, known?.(edit));
         if (file !== null) files.push(file);
       }
       if (files.length === 0) return unmeasured('nothing that was changed is code we can read');
       const sum = (of: (file: Priced) => number): number => files.reduce((total, file) => total + of(file), 0);
       const costs = nothing();
       for (const name of Object.keys(costs) as (keyof DiffCosts)[]) costs[name] = sum((file) => file.costs[name]);
-      const smallest = sum(({ changed, smallest: needed, costs: { scaffolding } }) =>
-        needed === null ? Math.max(0, changed - scaffolding) : Math.min(needed, changed),
+      const smallest = sum(({ changed, smallest: needed, statements }) =>
+        needed === null ? Math.max(0, changed - statements) : Math.min(needed, changed),
       );
-      // Scaffolding is part of what changed; at its usual price it costs what it is.
-      const extra = Object.entries(costs).reduce((total, [name, nodes]) => {
-        const price = prices[name as keyof DiffCosts];
-        return total + nodes * (name === 'scaffolding' ? price - 1 : price);
-      }, 0);
+      // Statements are part of what changed; at their usual price they cost what they are.
+      const extra = Object.entries(costs).reduce(
+        (total, [name, nodes]) => total + nodes * prices[name as keyof DiffCosts],
+        -sum(({ statements }) => statements),
+      );
       const changed = sum((file) => file.changed);
       const whole = Math.max(0, changed + extra);
       const unneeded = Object.entries(costs).filter(([, nodes]) => nodes > 0);

@@ -167,3 +167,76 @@ test('a file of thousands of lines that were all spread is counted to the last o
   const after = calls((i) => `x${i} = f(\n    a,\n    ${i === 1000 ? 7 : i},\n)\n`);
   expect((await rewriting('a.py', before, after))[1]).toBe('1 nodes changed, 1 needed; 8000 of reformatting');
 });
+
+describe('what formatters choose is form, alone and beside a change', () => {
+  test.each([
+    ['a.ts', `const s = 'it"s';\n`, `const s = "it\\"s";\n`],
+    ['a.ts', 'const f = (x) => x + 1;\n', 'const f = x => x + 1;\n'],
+    ['a.ts', 'const f = () => (a ? b : c);\n', 'const f = () => a ? b : c;\n'],
+    ['a.ts', `const o = { 'key': 1, b: 2 };\n`, 'const o = { key: 1, b: 2 };\n'],
+    ['a.ts', `type T = 'a' | 'b' | 'c';\n`, `type T =\n  | 'a'\n  | 'b'\n  | 'c';\n`],
+    ['a.tsx', 'const A = () => <p>{a}</p>;\n', 'const A = () => (\n  <p>\n    {a}\n  </p>\n);\n'],
+    ['a.py', `s = 'a' + b\n`, `s = (\n    "a"\n    + b\n)\n`],
+    ['a.py', `s = 'it\\'s'\n`, `s = "it's"\n`],
+    ['a.py', `s = f'{a} b'\n`, `s = f"{a} b"\n`],
+    ['a.py', 'if (a is None):\n    b()\n', 'if a is None:\n    b()\n'],
+    ['a.py', 'from a import b, c\n', 'from a import (\n    b,\n    c,\n)\n'],
+    ['a.py', 'def f():\n    return a, b\n', 'def f():\n    return (\n        a,\n        b,\n    )\n'],
+    ['a.py', 'x = f(1, (2, 3))\n', 'x = f(1, (2, 3,))\n'],
+    ['a.py', 'x = a + \\\n    b\n', 'x = a + b\n'],
+    ['a.go', 'package a\n\nimport "fmt"\n', 'package a\n\nimport (\n\t"fmt"\n)\n'],
+    [
+      'a.go',
+      'package a\n\nfunc f() { if (a > 1) { b() } }\n',
+      'package a\n\nfunc f() {\n\tif a > 1 {\n\t\tb()\n\t}\n}\n',
+    ],
+    ['A.java', 'class A { F f = (e) -> e.a() + (b * c); }\n', 'class A {\n  F f = e -> e.a() + b * c;\n}\n'],
+    [
+      'a.rs',
+      'fn f() -> i32 { match a { 1 => b(), _ => c } }\n',
+      'fn f() -> i32 {\n    match a {\n        1 => {\n            b()\n        }\n        _ => c,\n    }\n}\n',
+    ],
+    ['a.rs', 'fn f() { let g = |x| { x + 1 }; }\n', 'fn f() {\n    let g = |x| x + 1;\n}\n'],
+  ])('%s: %j as %j', async (path, file, written) => {
+    expect((await rewriting(path, file, written))[1]).toMatch(/^0 nodes changed, 0 needed; [1-9]\d* of reformatting$/);
+    expect((await rewriting(path, written, file))[1]).toMatch(/^0 nodes changed, 0 needed; [1-9]\d* of reformatting$/);
+    const changed = written.replace(/\b(?:[bs1A]|fmt)\b/, (was) => (was === '1' ? '7' : 'other'));
+    expect((await rewriting(path, file, changed))[1]).toMatch(/^[1-9] nodes changed, [1-9] needed/);
+  });
+
+  test.each([
+    ['a.ts', 'x = a + b * c;\n', 'x = (a + b) * c;\n'],
+    ['a.ts', 'x = a * (b + c);\n', 'x = a * b + c;\n'],
+    ['a.ts', 'x = (a?.b).c;\n', 'x = a?.b.c;\n'],
+    ['a.ts', `x = 'a';\n`, `x = 'A';\n`],
+    ['a.ts', `x = 'a\\\\n';\n`, `x = 'a\\n';\n`],
+    ['a.ts', 'x = () => ({});\n', 'x = () => {};\n'],
+    ['a.ts', 'f((a, b));\n', 'f(a, b);\n'],
+    ['a.ts', `type T = (A | B)[];\n`, 'type T = A | B[];\n'],
+    ['a.py', `s = r'a\\'b'\n`, `s = r"a'b"\n`],
+    ['a.py', `s = b'a'\n`, `s = 'a'\n`],
+    ['a.py', 'x = (1)\n', 'x = (1,)\n'],
+    ['a.py', 'x = not (a and b)\n', 'x = not a and b\n'],
+    ['a.go', 'package a\n\nvar x = (*T)(y)\n', 'package a\n\nvar x = *T(y)\n'],
+    ['a.go', 'package a\n\nvar x = `a`\n', 'package a\n\nvar x = "a"\n'],
+    ['A.java', 'class A { int x = a - (b - c); }\n', 'class A { int x = a - b - c; }\n'],
+    ['a.rs', 'fn f() { (a.g)(1) }\n', 'fn f() { a.g(1) }\n'],
+    ['a.rs', 'fn f() { let g = |x| { x(); }; }\n', 'fn f() { let g = |x| x(); }\n'],
+  ])('%s: %j is another thing than %j', async (path, file, other) => {
+    for (const [before, after] of [
+      [file, other],
+      [other, file],
+    ] as const)
+      expect((await rewriting(path, before, after))[1]).toMatch(/^[1-9]\d* nodes changed, [1-9]\d* needed$/);
+  });
+
+  test('a print that stood there before is no new scaffolding, nor is a comment new that moved with its block', async () => {
+    const go = 'package a\n\nfunc f() {\n\tfmt.Println(a, b)\n}\n';
+    expect((await rewriting('a.go', go, go.replace('(a, b)', '(\n\t\ta,\n\t\tb,\n\t)')))[1]).toBe(
+      '0 nodes changed, 0 needed; 4 of reformatting',
+    );
+    const ts = 'function f() {\n  /*\n   * why\n   */\n  g();\n}\n';
+    const inBlock = 'function f() {\n  if (a) {\n    /*\n     * why\n     */\n    g();\n  }\n}\n';
+    expect((await rewriting('a.ts', ts, inBlock))[1]).toMatch(/^\d+ nodes changed, \d+ needed$/);
+  });
+});

@@ -1,6 +1,6 @@
 /**
  * How many lines of a changed file are only written in another way: a call spread over five lines, other spaces, blank lines, a
- * comma behind the last argument. Both texts are taken as the words that mean something, in order; the words that stayed are matched
+ * comma behind the last argument, other quotes, parentheses that only group (bare-code.ts). Both texts are taken as the words that mean something, in order; the words that stayed are matched
  * (words that occur once on both sides hold the rest in place, as in a patience diff), and what stands between two neighbours that
  * both stayed is compared. So what was restyled is found beside what was changed, and nothing next to a change is taken for style.
  *
@@ -10,6 +10,7 @@
  *
  * The work is bounded: beyond the limit what is left counts as changed, not as restyled.
  */
+import { isComment } from './bare-code.ts';
 import type { CodeLanguage, CodeNode } from './grammars.ts';
 
 /** Words looked at while matching, all ranges together. */
@@ -18,75 +19,51 @@ const maxWork = 2_000_000;
 type Word = {
   readonly kind: string;
   readonly text: string;
+  /** As it stands there. */
+  readonly spelling: string;
   readonly start: number;
   readonly end: number;
   readonly depth: number;
+  /** In what it stands, and as which part of it. */
+  readonly place: string;
 };
 /** A text as its words, what stands before each of them, and behind the last. */
 type Worded = { readonly words: readonly Word[]; readonly gaps: readonly Gap[]; readonly rest: string };
 type Gap = { readonly text: string; readonly comments: string };
 
-export const isComment = ({ kind }: Pick<CodeNode, 'kind'>): boolean => kind.includes('comment');
-
-const closing = new Set([')', ']', '}', '>']);
-/** A comma behind one of these leaves a place empty: [,] and [1,,] are not [] and [1,]. */
-const holes = new Set([',', '(', '[', '{', '<']);
-
-/** Whether it may be there or not without meaning anything: the comma behind what is last, a semicolon that the language adds itself. */
-export function isOptional(language: CodeLanguage, { kind: around, children }: CodeNode, at: number): boolean {
-  const { kind } = children[at]!;
-  if (kind === ',') {
-    let [before, next] = [at - 1, at + 1];
-    while (before > 0 && isComment(children[before]!)) before--;
-    while (next < children.length - 1 && isComment(children[next]!)) next++;
-    if (!closing.has(children[next]?.kind ?? '') || holes.has(children[before]?.kind ?? ',')) return false;
-    // x[1,] and (x,) are of tuples, and what a macro makes of its words is its own affair.
-    const isOnlyOne = before <= 1 || holes.has(children[before - 1]!.kind);
-    return !(around === 'token_tree' || (isOnlyOne && /tuple|subscript/.test(around)));
-  }
-  if (kind !== ';') return false;
-  switch (language) {
-    case 'python':
-      return true;
-    case 'go':
-      return !/clause|^if_|switch/.test(around);
-    case 'java':
-    case 'rust':
-      return false;
-    default:
-      return around !== 'for_statement';
-  }
-}
-
-function worded(language: CodeLanguage, root: CodeNode, text: string): Worded {
+function worded({ root, bare: tree, text }: Code): Worded {
   const words: Word[] = [];
   const gaps: Gap[] = [];
   let upTo = 0;
-  let comments: Word[] = [];
-  const read = (node: CodeNode, depth: number): void => {
-    const { kind, text: said, children, start, end } = node;
-    if (isComment(node)) comments.push({ kind, text: text.slice(start, end), start, end, depth });
-    else if (children.length > 0)
-      for (const [i, child] of children.entries()) {
-        if (!isOptional(language, node, i)) read(child, depth + 1);
-      }
+  const comments: CodeNode[] = [];
+  const find = (node: CodeNode): void => {
+    if (isComment(node)) comments.push(node);
+    else for (const child of node.children) find(child);
+  };
+  find(root);
+  let next = 0;
+  const gapUpTo = (end: number): Gap => {
+    const said: string[] = [];
+    let between = '';
+    for (; next < comments.length && comments[next]!.start < end; next++) {
+      const { start, end: behind } = comments[next]!;
+      between += text.slice(upTo, start);
+      said.push(text.slice(start, behind));
+      upTo = behind;
+    }
+    return { text: between + text.slice(upTo, end), comments: said.join('\n') };
+  };
+  const read = ({ kind, text: said, children, start, end }: CodeNode, depth: number, place: string): void => {
+    if (children.length > 0)
+      for (const [i, child] of children.entries()) read(child, depth + 1, `${kind} ${i} ${depth}`);
     else if (said !== '') {
-      let between = '';
-      for (const { start: from, end: to } of comments) {
-        between += text.slice(upTo, from);
-        upTo = to;
-      }
-      gaps.push({
-        text: between + text.slice(upTo, start),
-        comments: comments.map((one) => one.text).join('\n'),
-      });
-      words.push({ kind, text: said, start, end, depth });
+      gaps.push(gapUpTo(start));
+      words.push({ kind, text: said, spelling: text.slice(start, end), start, end, depth, place });
       upTo = end;
-      comments = [];
     }
   };
-  read(root, 0);
-  return { words, gaps, rest: comments.length === 0 ? text.slice(upTo) : '' };
+  read(tree, 0, '');
+  return { words, gaps, rest: next === comments.length ? text.slice(upTo) : '' };
 }
 
 /** For each word of `after` the one of `before` that it is, or -1. A word that took another's place alone counts as that one. */
@@ -165,11 +142,11 @@ function inOrder(pairs: readonly (readonly [number, number])[]): (readonly [numb
   return run.reverse();
 }
 
-export type Code = { readonly root: CodeNode; readonly text: string };
+export type Code = { readonly root: CodeNode; readonly bare: CodeNode; readonly text: string };
 
 /** Lines of `after`. */
 export function restyledLines(language: CodeLanguage, before: Code, after: Code): number {
-  const [was, is] = [worded(language, before.root, before.text), worded(language, after.root, after.text)];
+  const [was, is] = [worded(before), worded(after)];
   const from = matched(was.words, is.words);
   const lines = new Set<number>();
   /** Lines where something else is said than before: brackets that open there may stand in another column. */
@@ -181,12 +158,17 @@ export function restyledLines(language: CodeLanguage, before: Code, after: Code)
     const line = lineAt(word.start);
     const i = from[j]!;
     const stays = i >= 0 && (j === 0 ? i === 0 : from[j - 1] === i - 1);
-    if (!stays || was.words[i]!.text !== word.text) moved.add(line);
-    if (stays) {
+    const old = was.words[i];
+    if (!stays || old!.text !== word.text) moved.add(line);
+    // What JSX says by its text does not depend on its line breaks, and its indent is that of what stands around it.
+    else if (old!.spelling !== word.spelling && word.kind !== 'jsx_text') lines.add(line);
+    const isElsewhere = stays && (old!.place !== word.place || was.words[i - 1]?.place !== is.words[j - 1]?.place);
+    const isRegrouped = isElsewhere && groups(was.gaps[i]!.text) !== groups(is.gaps[j]!.text);
+    if (stays && !isRegrouped) {
       const { above, here, indent } = difference(was.gaps[i]!, is.gaps[j]!, language);
       if (above) lines.add(lastLine);
       if (here) lines.add(line);
-      else if (indent && was.words[i]!.depth === word.depth) {
+      else if (indent && old!.depth === word.depth) {
         const around = open.at(-1);
         if (around === undefined || around.bracket === '{' || !moved.has(around.line)) lines.add(line);
         else moved.add(line);
@@ -196,10 +178,14 @@ export function restyledLines(language: CodeLanguage, before: Code, after: Code)
     else if (word.text === ')' || word.text === ']' || word.text === '}') open.pop();
     lastLine = word.text.includes('\n') ? lineAt(word.end) : line;
   }
-  // Behind the last word only a semicolon can be.
-  if (from.at(-1) === was.words.length - 1 && was.rest.trim() !== is.rest.trim()) lines.add(lastLine);
+  const isRestyledEnd = from.at(-1) === was.words.length - 1 && was.rest.trim() !== is.rest.trim();
+  const isRegrouped = was.words.at(-1)?.place !== is.words.at(-1)?.place && groups(was.rest) !== groups(is.rest);
+  if (isRestyledEnd && !isRegrouped) lines.add(lastLine);
   return lines.size;
 }
+
+/** The brackets in it that only group: where they came with another place of the word before or behind them, they say something. */
+const groups = (gap: string): string => gap.replace(/[^(){}|&]/g, '');
 
 /** Whether this gap is written in another way: in the line of the word before it, in that of the word behind it, by its indent. */
 function difference(before: Gap, after: Gap, language: CodeLanguage) {

@@ -5,6 +5,7 @@
  * conversations at a time.
  */
 import type { Origin } from '../collect/trajectory.ts';
+import { latePages } from '../store/late-evidence.ts';
 import type { Store } from '../store/postgres.ts';
 import { readScoresOf, saveRewardSpec, saveScores } from '../store/scores.ts';
 import { refreshStatistics } from '../store/statistics.ts';
@@ -16,12 +17,14 @@ import {
   readSizes,
   readTurnIds,
   readTurnsOf,
+  type Window,
   windowPages,
+  withCorrections,
 } from '../store/window.ts';
-import { scoreAnswers } from './answers.ts';
+import { planAnswers, scoreAnswers } from './answers.ts';
 import { type Norms, normsOf } from './norms.ts';
 import { evidenceOf, isBroken } from './score.ts';
-import type { ScorerInput, Services } from './scorer.ts';
+import type { Cost, ScorerInput, Services } from './scorer.ts';
 import { contextOf, describeSpec, type RewardSpec, scoreOf, usesLabels } from './weighted.ts';
 
 export type ScoreWindow = {
@@ -31,6 +34,8 @@ export type ScoreWindow = {
   readonly since: Date;
   /** … and before this time. */
   readonly until: Date;
+  /** Those as well that started before the window, and about which something was said at this time or later. */
+  readonly heardSince?: Date;
   readonly origin?: Origin; // production
   readonly now: Date;
   /** Lent to scorers that need more than the conversation. */
@@ -87,14 +92,24 @@ type PendingPage = {
   readonly turnIds: ReadonlyMap<string, readonly string[]>;
 };
 
+async function* pagesOf(store: Store, { spec, heardSince, ...window }: PagedWindow): AsyncGenerator<Placed[]> {
+  yield* windowPages(store, window);
+  if (heardSince !== undefined)
+    yield* latePages(store, { ...window, before: window.since, heardSince, labels: usesLabels(spec) });
+}
+type PagedWindow = Window & Pick<ScoreWindow, 'spec' | 'heardSince'>;
+
 /** What there is to score, page by page. Counts what it passes. */
 async function* pendingPages(
   store: Store,
-  { agent, spec, since, until, origin = 'production' }: ScoreWindow,
+  { agent, spec, since, until, heardSince, origin = 'production' }: ScoreWindow,
   norms: Norms,
   counts: Counts,
 ): AsyncGenerator<PendingPage> {
-  for await (const page of windowPages(store, { agent, origin, since, until })) {
+  for await (const page of pagesOf(store, {
+    ...{ agent, origin, since, until, spec },
+    ...(heardSince && { heardSince }),
+  })) {
     counts.trajectories += page.length;
     const fit = page.filter(({ trajectory }) => trajectory.turns <= maxTurns);
     counts.tooLong += page.length - fit.length;
@@ -121,12 +136,14 @@ async function* pendingPages(
     async function* batches(): AsyncGenerator<Pending[]> {
       for (const batch of batchesOf(readable, sizes)) {
         const turns = await readTurnsOf(store, batch);
+        const keys = batch.map(placedKey);
+        const heard = await withCorrections(store, agent, new Map(keys.map((key) => [key, signals.get(key) ?? []])));
         yield batch.map((one) => {
           const key = placedKey(one);
           const input = {
             trajectory: one.trajectory,
             turns: turns.get(key) ?? [],
-            signals: signals.get(key) ?? [],
+            signals: heard.get(key) ?? [],
             norms: compared.get(one)!,
           };
           return { one, input, isKnown: known.has(key) };
@@ -155,7 +172,7 @@ export async function scoreWindow(store: Store, options: ScoreWindow): Promise<S
       options.onProgress?.({ ...counts });
       options.signal?.throwIfAborted();
     }
-    counts.answers += await scoreAnswers(store, { spec, services, now }, fit, turnIds);
+    counts.answers += await scoreAnswers(store, { spec, services, now, placed: fit, turnIds });
   }
   return counts;
 }
@@ -164,6 +181,8 @@ export type ScorePlan = {
   readonly trajectories: number;
   /** Would be scored, for the first time or again. */
   readonly pending: number;
+  /** Single answers that would be, where a turn was answered more than once. */
+  readonly answers: number;
   /** Calls to a judge: nothing for what is kept. */
   readonly calls: number;
   /** What they would cost, as far as prices are known. */
@@ -172,30 +191,36 @@ export type ScorePlan = {
   readonly unpriced: number;
 };
 
-/** What scoring the window would take. Asks nobody and writes nothing. Single answers of explored turns are not in it. */
+/** What scoring the window would take. Asks nobody and writes nothing. */
 export async function planScoring(store: Store, options: ScoreWindow): Promise<ScorePlan> {
   const { agent, spec, origin = 'production', now, services = {} } = options;
   const asking = spec.parts.filter(({ scorer }) => scorer.cost !== undefined);
   const counts = noCounts();
-  const plan = { pending: 0, calls: 0, money: 0, unpriced: 0 };
+  const plan = { pending: 0, answers: 0, calls: 0, money: 0, unpriced: 0 };
   const norms = normsOf(store, { agent, origin, spec, now, keep: false });
   const signal = options.signal ?? new AbortController().signal;
-  for await (const { batches } of pendingPages(store, options, norms, counts)) {
+  const add = ({ calls, money }: Cost) => {
+    plan.calls += calls;
+    plan.money += money ?? 0;
+    if (money === null) plan.unpriced += calls;
+  };
+  for await (const { batches, fit, turnIds } of pendingPages(store, options, norms, counts)) {
     for await (const batch of batches()) {
       plan.pending += batch.length;
       for (const { input } of batch)
-        for (const { scorer } of asking) {
-          const { calls, money } = await scorer.cost!(
-            input,
-            contextOf(input, services, () => signal),
+        for (const { scorer } of asking)
+          add(
+            await scorer.cost!(
+              input,
+              contextOf(input, services, () => signal),
+            ),
           );
-          plan.calls += calls;
-          plan.money += money ?? 0;
-          if (money === null) plan.unpriced += calls;
-        }
       options.onProgress?.({ ...counts });
       signal.throwIfAborted();
     }
+    const { answers, costs } = await planAnswers(store, { spec, services, signal, placed: fit, turnIds });
+    plan.answers += answers;
+    for (const cost of costs) add(cost);
   }
   return { trajectories: counts.trajectories, ...plan };
 }

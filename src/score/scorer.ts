@@ -60,8 +60,8 @@ export type Scorer = {
   readonly name: string;
   /** Changes whenever the same input would score differently: settings and, for a change of the code, a number. */
   readonly version: string;
-  /** It reads labels: then a new one scores a conversation again. */
-  readonly usesLabels?: true;
+  /** It reads labels, so that a new one scores a conversation again: all of them, or only what they say should have been answered. */
+  readonly usesLabels?: true | 'corrections';
   /** It compares with this median of the agent's. */
   readonly norm?: Norm;
   /** Seconds it may take for one conversation; beyond them it has measured nothing. */
@@ -75,6 +75,8 @@ export type Scorer = {
   score(input: ScorerInput, context: ScorerContext): Measured | Promise<Measured>;
   /** Of one that asks: what that would take. Without it, nothing. */
   cost?(input: ScorerInput, context: ScorerContext): Cost | Promise<Cost>;
+  /** Of one that compares by asking. */
+  rankCost?(answers: readonly ScorerInput[], context: ScorerContext): Cost | Promise<Cost>;
 };
 
 /** One of Pawl's own that only computes. */

@@ -2,7 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { noon, signal, turn } from '../store/fixtures.ts';
 import { feedback } from './feedback.ts';
 import { converse, trajectory } from './fixtures.ts';
+import { label } from './label.ts';
 import { outcome } from './outcome.ts';
+import { rewardModel } from './reward-model-scorer.ts';
+import type { ScorerInput } from './scorer.ts';
 import { scorerConformance } from './scorer-conformance.ts';
 import { toolUse } from './tool-use.ts';
 
@@ -94,6 +97,7 @@ describe('tool use', () => {
     gold: input([], turns),
     poor: input([], poor),
     silent: input([], [turn()]),
+    readsAnswers: true,
   });
 
   test('is the mean over calls, per turn and in all', () => {
@@ -131,6 +135,35 @@ describe('tool use', () => {
     const message = { role: 'assistant', content: '<tool_call>{', malformed_tool_calls: 1 };
     const broken = turn({ choices: [{ index: 0, message, finishReason: 'stop' }] });
     expect(toolUse().score(input([], [broken])).value).toBe(0);
+  });
+});
+
+describe('label', () => {
+  const said = (value: number, reviewer: string, name = 'score') =>
+    signal({ kind: 'label', name, value, user: reviewer, identity: `${reviewer} ${name}` });
+  scorerConformance({
+    ...{
+      scorer: label(),
+      gold: input([said(1, 'rita'), said(0, 'sam', 'part.tools')]),
+      silent: input([vote('ann', 1)]),
+    },
+    poor: input([said(1, 'rita'), said(0.5, 'sam')]),
+  });
+});
+
+describe('a trained reward model', () => {
+  const { score, ...rest } = rewardModel('helpful', 'a'.repeat(16));
+  const isSent = ({ choices }: (typeof turns)[0]) => choices.some(({ message }) => message.content === 'It was sent.');
+  // What the runtime lends; a real one is in train-run.test.ts.
+  const rewardModels = {
+    value: async ({ turns: seen }: Pick<ScorerInput, 'turns'>) => (seen.some(isSent) ? 1 : 0),
+  };
+  scorerConformance({
+    scorer: { ...rest, score: (seen, context) => score(seen, { ...context, rewardModels }) },
+    gold: input(),
+    poor: input([], converse('Where?', [{ say: 'No idea.' }])),
+    silent: input([], [turn({ choices: [] })]),
+    readsAnswers: true,
   });
 });
 

@@ -11,6 +11,7 @@ export const scoreSettings = z.strictObject({
     .meta({ unit: 'minutes', description: 'A worker scores what is new so often; null: only when asked.' }),
   lookBackDays: z.number().min(0.01).max(366).default(7).meta({
     unit: 'days',
-    description: 'How far back it looks for conversations that are new or got new evidence.',
+    description:
+      'How far back it looks for conversations that are new; older ones are scored again when something is said about them.',
   }),
 });

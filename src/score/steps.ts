@@ -5,7 +5,7 @@
  *   tool choice   its calls, as toolUse() judges them
  *   information   what its tools brought that nobody had said before: full marks when a fifth of the words are new
  *   format        it was finished, could be read, and is JSON where the request asked for JSON
- *   progress      it did not say or call what an earlier turn had said or called
+ *   progress      it said or called something, and not what an earlier turn had said or called
  *
  * and a conversation the mean of its turns. It says how a conversation went, not whether it got anywhere: that is for outcomes.
  */
@@ -46,7 +46,7 @@ function formatOf({ turn, answers }: Step): number {
 export function steps(): ComputingScorer {
   return {
     name: 'steps',
-    version: JSON.stringify(['steps', 1]),
+    version: JSON.stringify(['steps', 2]),
     inProcess: true,
     score({ turns }) {
       const calls = judgedCalls(turns);
@@ -58,13 +58,14 @@ export function steps(): ComputingScorer {
         if (step.turn.endpoint === 'embeddings') continue;
         for (const { text } of step.news) for (const word of wordsOf(text)) known.add(word);
         const said = saidBy(step);
+        const isEmpty = said === null || (said.text.trim() === '' && said.toolCalls.length === 0);
         const judged = calls.get(step.turn) ?? [];
         const deed = JSON.stringify([said?.text, said?.toolCalls.map((call) => [call.name, argumentsText(call)])]);
         const marks = {
           'tool choice': judged.length === 0 ? null : mean(judged.map(({ worth }) => worth)),
           information: informationIn(judged, known),
           format: formatOf(step),
-          progress: done.has(deed) ? 0 : 1,
+          progress: isEmpty || done.has(deed) ? 0 : 1,
         };
         done.add(deed);
         for (const { result } of judged) for (const word of wordsOf(result ?? '')) known.add(word);

@@ -2,9 +2,9 @@
  * Thinking that pays (S8): how many tokens a conversation spent on reasoning, against the agent's own median of conversations
  * that are not known to have failed, and how much of the reasoning repeats itself:
  *
- *     value = min(1, median / tokens) × (1 − share of words in repeated spans)
+ *     value = min(1, median / tokens) × (1 − share of words in repeated spans) × share of tokens that an answer or a call followed
  *
- * so the usual amount is worth full marks, twice that one half, and a loop next to nothing. The median is a norm (norms.ts) or,
+ * so the usual amount is worth full marks, twice that one half, a loop next to nothing, and thinking that was cut off nothing. The median is a norm (norms.ts) or,
  * with `median`, a number that somebody chose. Servers that do not count reasoning are counted for: four characters a token.
  * `of: 'completion'` counts everything the model wrote, for models that think aloud or not at all.
  */
@@ -22,16 +22,24 @@ export type ThinkingOptions = {
 
 const estimate = (text: string): number => Math.ceil(text.length / 4);
 
-type Thought = { readonly turn: Turn; readonly tokens: number; readonly text: string };
+type Thought = {
+  readonly turn: Turn;
+  readonly tokens: number;
+  readonly text: string;
+  /** Nothing was said or called in the end. */
+  readonly isVain: boolean;
+};
 
 function thoughtsOf(turns: readonly Turn[], of: 'reasoning' | 'completion'): Thought[] {
   return storyOf(turns).map((step) => {
     const said = saidBy(step);
     const { turn } = step;
     const reasoning = said?.reasoning ?? '';
-    if (of === 'reasoning') return { turn, text: reasoning, tokens: turn.reasoningTokens ?? estimate(reasoning) };
+    const isVain = said === null || (said.text.trim() === '' && said.toolCalls.length === 0);
+    if (of === 'reasoning')
+      return { turn, text: reasoning, tokens: turn.reasoningTokens ?? estimate(reasoning), isVain };
     const text = [reasoning, said?.text ?? '', ...(said?.toolCalls ?? []).map(argumentsText)].join('\n');
-    return { turn, text, tokens: turn.completionTokens ?? estimate(text) };
+    return { turn, text, tokens: turn.completionTokens ?? estimate(text), isVain };
   });
 }
 
@@ -47,7 +55,7 @@ export function thinking({ of = 'reasoning', median }: ThinkingOptions = {}): Co
   const norm = `${of} tokens`;
   return {
     name: 'thinking',
-    version: JSON.stringify(['thinking', 1, of, median ?? null]),
+    version: JSON.stringify(['thinking', 2, of, median ?? null]),
     inProcess: true,
     ...(median === undefined && {
       norm: {
@@ -63,12 +71,14 @@ export function thinking({ of = 'reasoning', median }: ThinkingOptions = {}): Co
       if (usual === undefined) return unmeasured('too few conversations with thinking to compare with');
       const repeated = repeatedShare(thoughts.map(({ text }) => text).join('\n'));
       const loop = repeated > 0.05 ? `; ${Math.round(repeated * 100)}% of it repeats itself` : '';
+      const vain = tokensOf(thoughts.filter(({ isVain }) => isVain)) / tokens;
+      const end = vain > 0 ? `; ${Math.round(vain * 100)}% of it without an answer` : '';
       return {
-        value: Math.min(1, usual / tokens) * (1 - repeated),
-        reason: `${tokens} tokens of thinking, usually ${Math.round(usual)}${loop}`,
+        value: Math.min(1, usual / tokens) * (1 - repeated) * (1 - vain),
+        reason: `${tokens} tokens of thinking, usually ${Math.round(usual)}${loop}${end}`,
         turns: new Map(
-          thoughts.flatMap(({ turn, tokens: own, text }): [string, number][] =>
-            own === 0 ? [] : [[turn.id, 1 - repeatedShare(text)]],
+          thoughts.flatMap(({ turn, tokens: own, text, isVain }): [string, number][] =>
+            own === 0 ? [] : [[turn.id, isVain ? 0 : 1 - repeatedShare(text)]],
           ),
         ),
       };

@@ -7,7 +7,7 @@
  *   1     otherwise
  *
  * and a turn, like the whole conversation, is worth the mean of its calls. No call is unmeasured: whether one was needed
- * is a question for outcomes. `recovered` pays for an error that a later call of the same tool made good. The same call with another result is no repeat, because the world changed in between.
+ * is a question for outcomes. `needs` says which tool is right only after which others. `recovered` pays for an error that a later call of the same tool made good. The same call with another result is no repeat, because the world changed in between.
  */
 
 import { chatMessages } from '../collect/chat-form.ts';
@@ -126,22 +126,54 @@ function judgeCalls(turns: readonly Turn[]): ReadonlyMap<Turn, readonly JudgedCa
 export type ToolUseOptions = {
   /** What a call is worth that an error answered, where a later call of the same tool went well. */
   readonly recovered?: number; // 0.5, as if it had not been recovered from
+  /** What must have gone well earlier in the conversation before a tool is right: `{ refund: ['get_order'] }`. A call before is worth 0. */
+  readonly needs?: Readonly<Record<string, readonly string[]>>;
 };
 
-export function toolUse({ recovered = 0.5 }: ToolUseOptions = {}): ComputingScorer {
+/** Calls of tools whose time had not come. Calls of one turn do not know each other's results. */
+function earlyCalls(
+  judged: ReadonlyMap<Turn, readonly JudgedCall[]>,
+  needs: Readonly<Record<string, readonly string[]>>,
+): ReadonlySet<JudgedCall> {
+  const early = new Set<JudgedCall>();
+  const wentWell = new Set<string>();
+  for (const calls of judged.values()) {
+    for (const one of calls) {
+      const name = one.call?.name ?? '';
+      if (one.worth > 0 && Object.hasOwn(needs, name) && !needs[name]!.every((need) => wentWell.has(need)))
+        early.add(one);
+    }
+    for (const one of calls) if (one.worth === 1 && !early.has(one)) wentWell.add(one.call!.name!);
+  }
+  return early;
+}
+
+export function toolUse({ recovered = 0.5, needs = {} }: ToolUseOptions = {}): ComputingScorer {
   if (!(recovered >= 0.5 && recovered <= 1))
     throw new Error(`An error that was recovered from is worth ${recovered}; give a number from 0.5 to 1.`);
+  const empty = Object.entries(needs).find(([, tools]) => tools.length === 0);
+  if (empty !== undefined) throw new Error(`toolUse: '${empty[0]}' needs nothing; name the tools that come before it.`);
+  const order = Object.entries(needs)
+    .map(([tool, before]) => [tool, [...before].sort()] as const)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
   return {
     name: 'tool use',
-    version: JSON.stringify(recovered === 0.5 ? ['tool-use', 3] : ['tool-use', 3, recovered]),
+    version: JSON.stringify([
+      ...['tool-use', 3],
+      ...(recovered === 0.5 && order.length === 0 ? [] : [recovered]),
+      ...(order.length === 0 ? [] : [order]),
+    ]),
     inProcess: true,
     score({ turns }) {
       const faults: Faults = new Map();
       const perTurn = new Map<string, number>();
       const all: number[] = [];
       const wentWell = new Set<string | null>(); // tools, looking back from the end
-      for (const [turn, judged] of [...judgedCalls(turns)].reverse()) {
-        const worths = [...judged].reverse().map(({ call, worth, fault }) => {
+      const calls = judgedCalls(turns);
+      const early = earlyCalls(calls, needs);
+      for (const [turn, judged] of [...calls].reverse()) {
+        const worths = [...judged].reverse().map((one) => {
+          const { call, worth, fault } = early.has(one) ? { ...one, worth: 0, fault: 'before its time' } : one;
           const name = call?.name ?? null;
           if (worth === 1) wentWell.add(name);
           const isRecovered = fault === answeredByError && recovered > 0.5 && wentWell.has(name);
@@ -157,8 +189,8 @@ export function toolUse({ recovered = 0.5 }: ToolUseOptions = {}): ComputingScor
         .reverse()
         .map(([fault, count]) => `${count} ${fault}`)
         .join(', ');
-      const calls = all.length === 1 ? '1 tool call' : `${all.length} tool calls`;
-      return { value: mean(all), reason: wrong === '' ? `${calls}, all sound` : `${calls}: ${wrong}`, turns: perTurn };
+      const count = all.length === 1 ? '1 tool call' : `${all.length} tool calls`;
+      return { value: mean(all), reason: wrong === '' ? `${count}, all sound` : `${count}: ${wrong}`, turns: perTurn };
     },
   };
 }

@@ -29,7 +29,11 @@ export type WeightedPart = {
 };
 export type RewardSpec = { readonly version: string; readonly parts: readonly WeightedPart[] };
 
-export const usesLabels = ({ parts }: RewardSpec): boolean => parts.some(({ scorer }) => scorer.usesLabels);
+export const usesLabels = ({ parts }: RewardSpec): boolean =>
+  parts.some(({ scorer }) => scorer.usesLabels !== undefined);
+
+/** It may say what labels say, and is nothing that can be checked against them. */
+export const repeatsLabels = ({ scorer }: WeightedPart): boolean => scorer.usesLabels === true;
 
 /** What the spec says, in a form that can be kept. */
 export const describeSpec = ({ parts }: Pick<RewardSpec, 'parts'>) =>

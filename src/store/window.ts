@@ -188,16 +188,20 @@ export function* batchesOf(
   if (batch.length > 0) yield batch;
 }
 
+/** A signal without its words. */
+export type Heard = Signal & { readonly isCorrection: boolean };
+
 /**
  * The signals about each: on it, on one of its turns (`turnIds`, by key), or on a business key of either. Labels only for whoever
- * asks for them: to most readers what a reviewer says about a score is no evidence of it.
+ * asks for them: to most readers what a reviewer says about a score is no evidence of it. Their words are not read: there may be
+ * much of them, and few want them (`withCorrections`).
  */
 export const readSignalsOf = async (
   store: Store,
   placed: readonly Placed[],
   turnIds: ReadonlyMap<string, readonly string[]>,
   { labels = false }: { readonly labels?: boolean } = {},
-): Promise<Map<string, Signal[]>> => {
+): Promise<Map<string, Heard[]>> => {
   if (placed.length === 0) return new Map();
   const agent = placed[0]!.trajectory.agent;
   const ids = [...new Set(placed.map(({ trajectory }) => trajectory.id))];
@@ -217,9 +221,9 @@ export const readSignalsOf = async (
     const keys = [...new Set(attached.map(({ key }) => key))];
     const rows = await store.db
       .selectFrom('signals')
-      // What was said is not needed to score, and there may be much of it.
       .select(signalFacts)
       .select([sql<null>`null`.as('comment'), sql<null>`null`.as('correction')])
+      .select(sql<boolean>`correction is not null`.as('is_correction'))
       .where('agent', '=', agent)
       .$if(!labels, (query) => query.where('kind', '<>', 'label'))
       .where((where) =>
@@ -245,8 +249,8 @@ function byConversation(
   placed: readonly Placed[],
   turnIds: ReadonlyMap<string, readonly string[]>,
   attached: readonly Attached[],
-  rows: readonly Selectable<SignalsTable>[],
-): Map<string, Signal[]> {
+  rows: readonly (Selectable<SignalsTable> & { readonly is_correction: boolean })[],
+): Map<string, Heard[]> {
   /** Target → the conversations it is about. */
   const about = new Map<string, Set<string>>();
   const point = (target: string, key: string) => about.set(target, (about.get(target) ?? new Set()).add(key));
@@ -257,8 +261,36 @@ function byConversation(
   }
   for (const { key, target_kind: kind, target_id: id } of attached)
     for (const one of about.get(`${kind} ${id}`) ?? []) point(`key ${key}`, one);
-  const found = new Map<string, Signal[]>(placed.map((one) => [placedKey(one), []]));
+  const found = new Map<string, Heard[]>(placed.map((one) => [placedKey(one), []]));
   for (const row of rows)
-    for (const key of about.get(`${row.target_kind} ${row.target_id}`) ?? []) found.get(key)!.push(signalOf(row));
+    for (const key of about.get(`${row.target_kind} ${row.target_id}`) ?? [])
+      found.get(key)!.push({ ...signalOf(row), isCorrection: row.is_correction });
   return found;
 }
+
+/** The same signals of one agent; of those that correct the same thing the newest has its words. */
+export const withCorrections = async <Key>(
+  store: Store,
+  agent: string,
+  signals: ReadonlyMap<Key, readonly Heard[]>,
+): Promise<Map<Key, Signal[]>> => {
+  const identities = [...signals.values()].flat().flatMap((one) => (one.isCorrection ? [one.identity] : []));
+  const said = new Map<string, string>();
+  if (identities.length > 0) {
+    const { rows } = await sql<{ identity: string; correction: string }>`
+      select distinct on (target_kind, target_id) identity, correction from pawl.signals
+      where agent = ${agent} and identity = any(${[...new Set(identities)]}::text[]) and btrim(correction, E' \\t\\r\\n') <> ''
+      order by target_kind, target_id, at desc, identity collate "C" desc`
+      .execute(store.db)
+      .catch((error) => {
+        throw storeError(error, 'Reading corrections');
+      });
+    for (const { identity, correction } of rows) said.set(identity, correction);
+  }
+  return new Map(
+    [...signals].map(([key, own]) => [
+      key,
+      own.map(({ isCorrection: _, ...one }) => ({ ...one, correction: said.get(one.identity) ?? null })),
+    ]),
+  );
+};
