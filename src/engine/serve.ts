@@ -9,6 +9,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { EngineError, RequestError } from '../errors.ts';
 import type { Engine, Sample, SampleParams, SampleResult } from './engine.ts';
+import { memoryUsed, tellMemory } from './memory-header.ts';
+import { machineMemory } from './onnx/memory.ts';
 import {
   type ChatRequest,
   type CompletionRequest,
@@ -207,6 +209,9 @@ function modelCard({ name, info }: Served, startedAt: number): object {
   };
 }
 
+/** Of the machine's memory, or of what a container may use, the share that is taken by whomever. */
+const memoryFull = (): number => Math.min(1, Math.max(0, 1 - process.availableMemory() / machineMemory()));
+
 async function health({ engine, models }: ServeOptions, startedAt: number): Promise<object> {
   const memory = process.memoryUsage();
   const names = new Map(models.list().map((served) => [served.model, served.name]));
@@ -323,6 +328,7 @@ async function complete(
     writer.end(usage);
     return;
   }
+  if (response.req.headers[tellMemory] !== undefined) response.setHeader(memoryUsed, memoryFull().toFixed(4));
   sendJson(response, {
     ...head,
     object: request.kind === 'chat' ? 'chat.completion' : 'text_completion',
