@@ -278,6 +278,7 @@ async function complete(
     maxTokens,
     ...(stopTokens.length === 0 ? {} : { stopTokens }),
     ...(request.stop.length === 0 ? {} : { stop: request.stop }),
+    ...(request.kind === 'completion' && request.promptLogprobs ? { promptLogprobs: true } : {}),
   };
 
   // [prompt × attempt], in OpenAI's order
@@ -340,6 +341,7 @@ async function complete(
       const logprobs = logprobsOf(tokenizer, request, sample);
       const ids = request.returnTokenIds ? { token_ids: [...sample.tokens] } : {};
       if (request.kind === 'completion') {
+        const ofPrompt = results[Math.floor(index / request.params.n)]!.promptLogprobs;
         return {
           index,
           text: contentOf(parts),
@@ -347,6 +349,7 @@ async function complete(
           finish_reason: finishReason(sample, text),
           stop_reason: null,
           ...(request.returnTokenIds ? { prompt_token_ids: prompt } : {}),
+          ...(ofPrompt === undefined ? {} : { prompt_logprobs: byToken(prompt, ofPrompt) }),
           ...ids,
         };
       }
@@ -363,6 +366,10 @@ async function complete(
     ...(request.kind === 'chat' && request.returnTokenIds ? { prompt_token_ids: prompts[0] } : {}),
   });
 }
+
+/** In vLLM's shape: the first has none, for nothing came before it. */
+const byToken = (prompt: readonly number[], logprobs: Float32Array) =>
+  prompt.map((id, at) => (at === 0 ? null : { [id]: { logprob: logprobs[at]! } }));
 
 function checkPrompts(prompts: readonly (readonly number[])[], vocabulary: number): number {
   let longest = 0;
