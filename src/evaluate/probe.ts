@@ -192,6 +192,7 @@ export async function probeRelease(asking: Asking, needs: Needs): Promise<Probed
   const size = context?.status === 200 ? sizeOfLoad(needs, template, word) : { words: 0, answer: shortest };
   const load: Probe[] = [];
   let full: number | null = null;
+  let page = metrics;
   while (load.length < leastRequests) {
     const sent = load.length;
     const under = Promise.all(
@@ -199,8 +200,9 @@ export async function probeRelease(asking: Asking, needs: Needs): Promise<Probed
         say({ messages: turns(sent + i, size.words), max_tokens: size.answer }),
       ),
     );
-    const seen = metrics === null ? null : await fullest(metrics, under, signal);
+    const seen = page === null ? null : await fullest(page, under, signal);
     const answers = await under;
+    if (seen === null) page = null;
     for (const one of [seen, ...answers.map((answer) => answer.full)])
       if (one !== null) full = Math.max(full ?? 0, one);
     load.push(...answers);
