@@ -5,7 +5,8 @@
  *
  * Nobody waits for it:
  *   where nothing serves the agent yet, it has no traffic, and its settings ask for nothing: there is nothing to fit
- *   with what serves, and when what has served everybody before is served again: the way back must be open while servers are away
+ *   with what serves, and when what has served everybody before is served again, or pinned: the way back must be open while servers are
+ *     away
  *   with the kill switch, which lets in nothing that never served and never passed (`mustBeKnown`)
  *   where `deploy.compatibility` is off
  *
@@ -70,12 +71,14 @@ async function hasServed(store: Store, { id, agent }: Release): Promise<boolean>
   return (await listRollouts(store, { agent, candidate: id, phase: 'promoted', limit: 1 })).length > 0;
 }
 
+const waysBack: ReadonlySet<string> = new Set(['serve', 'pin']);
+
 export async function mustFit(parts: FitParts, agent: FitAgent, release: Release, asked: FitAsked): Promise<void> {
   const { store, upstreams, withDoor, say = () => {}, signal } = parts;
   const now = Date.now();
   if (agent.deploy.compatibility === 'off') return;
   const serving = await servingRelease(store, agent.name);
-  if (serving?.id === release.id || (asked.way === 'serve' && (await hasServed(store, release)))) return;
+  if (serving?.id === release.id || (waysBack.has(asked.way) && (await hasServed(store, release)))) return;
   const needs = await neededOf(store, upstreams, agent, release, now);
   if (needs === null || (serving === null && asksNothing(agent, needs))) return;
   const server = serverOf(upstreams, release);

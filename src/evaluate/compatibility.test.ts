@@ -75,8 +75,9 @@ describe('a release fits where it is to serve', () => {
     expect(check({ tools: { call: text, after: null } }, 'tools')).toMatchObject({
       ...{ verdict: 'fail', reason: expect.stringContaining('as text, which the server did not read: <tool_call>') },
     });
-    const spoken = said({ content: 'I would use get_weather, but cannot.' });
-    expect(check({ tools: { call: spoken, after: null } }, 'tools').verdict).toBe('inconclusive');
+    // No call of this tool that a server could have read.
+    for (const content of ['I would use get_weather, but cannot.', '<tool_call>{"name": "find_or'])
+      expect(check({ tools: { call: said({ content }), after: null } }, 'tools').verdict).toBe('inconclusive');
     const broken = said({ toolCalls: [{ name: 'get_weather', arguments: '{"town": Bern' }] });
     expect(check({ tools: { call: broken, after: said() } }, 'tools').verdict).toBe('fail');
   });

@@ -200,8 +200,8 @@ const isTown = (text: string): boolean => {
   );
 };
 
-/** As models write a call before their server has read it: one that arrives so was read by nobody. */
-const unreadCall = /<\|?\/?tool_?call|\[TOOL_CALLS\]|<function=|<\|python_tag\|>|"name"\s*:\s*"get_weather"/i;
+/** The call as models write it before their server has read it: whole, and read by nobody. What is no call is only a poor answer. */
+const unreadCall = /"name"\s*:\s*"get_weather"|<function=get_weather>|\bget_weather\(\s*\w+\s*=/;
 
 /** A call the server refuses does not fit; one it could not take just now says nothing. */
 const refused = ({ status }: Probe): boolean => status >= 400 && status < 500 && status !== 408 && status !== 429;
