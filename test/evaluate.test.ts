@@ -95,6 +95,7 @@ beforeAll(async () => {
     if (request.url === '/v1/chat/completions') asked.push(body);
     const embedding = { ...(body as unknown as Embedded), origin: request.headers['x-pawl-origin'] };
     if (request.url === '/v1/embeddings') embedded.push(embedding);
+    if (request.url === '/metrics') return response.writeHead(404).end();
     const reply: ReturnType<typeof answer> = request.url === '/v1/embeddings' ? embed(embedding) : answer(body);
     if (reply === null) return;
     response.writeHead(reply.status, { 'content-type': 'application/json', ...reply.headers });

@@ -8,6 +8,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Report } from '../src/evaluate/report.ts';
@@ -29,6 +30,13 @@ type Asked = {
 const tokensOf = ({ messages }: Asked) =>
   messages.reduce((sum, { content }) => sum + 3 + Math.ceil((content ?? '').length / 4), 0);
 const long = 'tell me more '.repeat(277);
+
+/** How full the server is, as vLLM's page says it: what is being answered just now. Of `tight` little fits in. */
+const underWay = new Set<Asked>();
+const page = () => {
+  const tokens = [...underWay].reduce((sum, asked) => sum + tokensOf(asked) * (asked.model === 'tight' ? 10 : 1), 0);
+  return `vllm:kv_cache_usage_perc{model_name="a"} ${Math.min(1, tokens / 20_000)}\n`;
+};
 
 let isDown = false;
 function answer(asked: Asked): { readonly status: number; readonly body: object } {
@@ -64,8 +72,12 @@ beforeAll(async () => {
   server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
+    if (request.url === '/metrics') return response.end(page());
     const asked = JSON.parse(Buffer.concat(chunks).toString() || '{}') as Asked;
     if (asked.messages !== undefined) seen.push(asked);
+    underWay.add(asked);
+    await sleep(asked.model === 'tight' ? 200 : 0);
+    underWay.delete(asked);
     const { status, body } = asked.messages === undefined ? { status: 200, body: { data: [] } } : answer(asked);
     response.writeHead(status, { 'content-type': 'application/json' });
     response.end(JSON.stringify(body));
@@ -73,7 +85,12 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
   const deploy = { steps: [0.5, 1], promotion: { rule: 'checks' }, shadow: { share: 0 } };
-  const config = { agents: [{ name: 'desk', deploy }], upstreams: { gpu: { baseUrl } }, gateway: { attempts: 1 } };
+  const shop = { name: 'shop', evaluate: { compatibility: { tools: true } } };
+  const config = {
+    agents: [{ name: 'desk', deploy }, shop],
+    upstreams: { gpu: { baseUrl } },
+    gateway: { attempts: 1 },
+  };
   writeFileSync(settings, `export default ${JSON.stringify(config)};`);
   pawl = await startPawl({}, join(folder, 'home'), undefined, ['--config', settings]);
   store = await pawl.store();
@@ -107,13 +124,13 @@ const get = async (path: string) => {
   const response = await fetch(`${pawl.url}/api${path}`, { headers: { authorization: `Bearer ${pawl.adminToken}` } });
   return (await response.json()) as { card: string; waiting: readonly object[] };
 };
-const make = (name: string) => post('/releases', { agent: 'desk', name, upstream: 'gpu', model: name });
+const make = (name: string, agent = 'desk') => post('/releases', { agent, name, upstream: 'gpu', model: name });
 const serves = async () => (await servingRelease(store, 'desk'))?.name;
 const askedOf = (model: string) => seen.filter((one) => one.model === model).length;
 const audited = (event: string) => readAudit(store, { agent: 'desk', event });
 
 it('the first release of an agent waits for nothing', async () => {
-  for (const name of ['fine', 'short', 'toolless', 'wordy', 'fine-2', 'fine-3'])
+  for (const name of ['fine', 'short', 'toolless', 'wordy', 'tight', 'fine-2', 'fine-3'])
     expect((await make(name)).status).toBe(201);
   expect(await post('/releases/fine/serve', {})).toMatchObject({ status: 200 });
   expect(seen).toEqual([]);
@@ -134,13 +151,23 @@ it('the first release of an agent waits for nothing', async () => {
   );
 });
 
+it('the first of an agent whose settings say what it needs is asked like any other', async () => {
+  await make('toolless', 'shop');
+  await make('fine', 'shop');
+  const refused = await post('/releases/toolless/serve', { agent: 'shop' });
+  expect(refused).toMatchObject({ status: 409 });
+  expect(refused.body.error!.message).toMatch(/tools: The server refuses it \(400\): Tools are not enabled\./);
+  expect(await servingRelease(store, 'shop')).toBeNull();
+  expect(await post('/releases/fine/serve', { agent: 'shop' })).toMatchObject({ status: 200 });
+});
+
 it('whichever door it comes through, what does not fit is told what it lacks, and serves nobody', async () => {
   const lacks =
     /Release short gets no user: it does not fit gpu http:\/\/127[^ ]+\/v1\. context: A context of 90\d tokens is needed, and the server refuses such a prompt \(400\): This model’s context is 500 tokens\. .*--unfit "why"/;
   const { code, out, err } = await command('releases', 'serve', 'short', '--by', 'ann');
   expect([code, out]).toEqual([1, '']);
   expect(err).toMatch(
-    /Checking whether release short fits gpu .*: several turns, a context of 90\d tokens, tools, structured output, 4 requests at a time\.\n {2}template …\n {2}context …/,
+    /Checking whether release short fits gpu .*: several turns, a context of 90\d tokens, tools, structured output, 4 requests of 90\d tokens at a time\.\n {2}template …\n {2}context …/,
   );
   expect(err).toMatch(lacks);
   // Two short prompts told how long a word is, so that the long one is as long as needed and no longer.
@@ -155,6 +182,8 @@ it('whichever door it comes through, what does not fit is told what it lacks, an
   for (const [name, lacking] of [
     ['toolless', /tools: The server refuses it \(400\): Tools are not enabled\./],
     ['wordy', /structured: An answer asked for by a JSON Schema is none: Bern, I think\./],
+    // Seen only under a load of prompts as long as the users', and only while it is under way.
+    ['tight', /memory: The server was 100% full under the load; 95% is allowed\./],
   ] as const)
     expect((await post('/rollouts', { candidate: name, forced: 'A dare.' })).body.error!.message).toMatch(lacking);
   expect(await serves()).toBe('fine');
@@ -184,12 +213,22 @@ it('the way back and the kill switch wait for nothing, also while the server is 
   try {
     const before = seen.length;
     expect(await post('/releases/fine/serve', {})).toMatchObject({ status: 200 });
-    expect(await post('/kill', { to: 'fine-3', reason: 'Now.' })).toMatchObject({ status: 200 });
-    expect(await serves()).toBe('fine-3');
+    expect(await post('/kill', { to: 'fine-2', reason: 'Now.' })).toMatchObject({ status: 200 });
+    expect(await serves()).toBe('fine-2');
     expect(await post('/kill/undo', {})).toMatchObject({ status: 200 });
     expect(await post('/releases/fine/serve', {})).toMatchObject({ status: 200 });
     expect(seen.length).toBe(before);
-    // What never served is not let in on nobody's word.
+    // What never served is not let in on nobody's word, by the kill switch neither.
+    expect(await post('/kill', { to: 'fine-3', reason: 'Now.' })).toMatchObject({
+      status: 409,
+      body: {
+        error: { message: expect.stringMatching(/^Release fine-3 has never served desk and was never checked;/) },
+      },
+    });
+    expect(await command('kill', 'desk', '--to', 'wordy')).toMatchObject({
+      ...{ code: 1, err: expect.stringMatching(/and was found not to fit its server; the kill switch does not wait/) },
+    });
+    expect(await serves()).toBe('fine');
     expect(await post('/releases/wordy/serve', {})).toMatchObject({
       status: 409,
       body: {
@@ -203,6 +242,16 @@ it('the way back and the kill switch wait for nothing, also while the server is 
   } finally {
     isDown = false;
   }
+});
+
+it('what served once is asked again before a rollout, for that is no way back', async () => {
+  await store.pool.query("delete from pawl.compatibility where release = 'fine-2'");
+  const asked = askedOf('fine-2');
+  expect(await post('/rollouts', { candidate: 'fine-2', forced: 'Once more.', id: 'again' })).toMatchObject({
+    status: 201,
+  });
+  expect(askedOf('fine-2')).toBeGreaterThan(asked);
+  expect(await post('/rollouts/again/abort', {})).toMatchObject({ status: 200 });
 });
 
 it('a person lets it through all the same, by name and with a reason', async () => {
@@ -229,6 +278,13 @@ it('a person lets it through all the same, by name and with a reason', async () 
     lastFound: 'fail',
   });
   expect((await get('/releases/toolless?agent=desk')).card).toContain('compatibility-overridden');
+  expect(await post('/kill', { to: 'fine-3', reason: 'Now.', unfit: 'It is all there is.' })).toMatchObject({
+    status: 200,
+  });
+  expect(await serves()).toBe('fine-3');
+  expect((await audited('compatibility-overridden')).map(({ details }) => JSON.parse(details).way)).toContain('kill');
+  await post('/kill/undo', {});
+  await post('/releases/fine/serve', {});
 });
 
 it('a report that waits for a person is approved in one step', async () => {

@@ -41,6 +41,7 @@ beforeAll(async () => {
     `import { feedback, outcome, weighted } from 'pawl';
 const reward = weighted({ resolved: [0.5, outcome('resolved')], feedback: [0.2, feedback()] });
 const agents = ['desk', 'shop'].map((name) => ({ name, reward, ...${JSON.stringify(agent)} }));
+agents.push({ name: 'look', reward, train: { base: 'base' }, evaluate: { golden: 'golden.jsonl', maxTokens: 4 } });
 export default { agents, engine: { threads: 1 } };\n`,
   );
   serving = await startPawl({}, home, undefined, ['--config', config]);
@@ -121,6 +122,26 @@ it('goes from conversations to a model that serves, by SFT on the good ones', as
   expect(baseline).toEqual({ release: 'desk-0', n: 24 });
   expect(candidate.release).toBe('desk-1');
   expect(candidate.n).toBeGreaterThan(24);
+});
+
+it('cases tell how far a candidate has drifted, and a check how full the memory is, on Pawl’s own engine', async () => {
+  await promisify(execFile)(process.execPath, [
+    ...[resolve('bin/pawl.js'), 'model', 'new', 'd16-l2-h2-kv1-v280-f24-c128', join(folder, 'other'), '--seed', '9'],
+  ]);
+  await pawl('releases', 'create', 'look-b', '--agent', 'look', '--checkpoint', join(folder, 'other'));
+  const { drift, gates } = JSON.parse(await pawl('evaluate', '--agent', 'look', '--candidate', 'look-b', '--json'));
+  // Two models with random weights, both nearly at a loss between 280 tokens.
+  expect(drift).toBeGreaterThan(0);
+  expect(drift).toBeLessThan(0.5);
+  const gate = (name: string) => gates.find((one: { name: string }) => one.name === name);
+  expect(gate('drift')).toMatchObject({ verdict: 'pass', candidate: drift, limit: 0.5 });
+  expect(gate('entropy')).toMatchObject({ verdict: 'pass' });
+  expect(gate('entropy').baseline).toBeGreaterThan(4);
+  const { checks, verdict } = JSON.parse(await pawl('evaluate', 'compat', 'look-b', '--agent', 'look', '--json'));
+  expect(verdict).toBe('pass');
+  expect(checks.map((one: { name: string; verdict: string }) => `${one.name} ${one.verdict}`)).toEqual([
+    ...['template pass', 'latency pass', 'memory pass'],
+  ]);
 });
 
 it.runIf(isThorough)('adds DPO where users told enough answers to the same question apart', async () => {

@@ -89,11 +89,13 @@ it('/api/alerts does what the settings allow, once, for its own token and no oth
 });
 
 it('/api/kill lets one release answer everybody until it is undone', async () => {
-  expect(await call('POST', '/api/kill', { to: 'v2', by: 'ann', reason: 'It quotes prices.' })).toMatchObject({
+  const pull = { to: 'v2', by: 'ann', reason: 'It quotes prices.' };
+  expect(await call('POST', '/api/kill', pull)).toMatchObject({ status: 409 }); // it has never served anybody
+  expect(await call('POST', '/api/kill', { ...pull, unfit: 'It is known.' })).toMatchObject({
     ...{ status: 200, body: { agent: 'desk', release: 'v2', before: 'v1', aborted: null } },
   });
   expect(await readRoutes(store)).toMatchObject([{ release: { name: 'v2' }, pins: [] }]);
-  const start = { candidate: 'v1', forced: 'Again.' };
+  const start = { candidate: 'v1', forced: 'Again.', unfit: 'No gateway runs here.' };
   expect(await call('POST', '/api/rollouts', start)).toMatchObject({ status: 409 });
   expect((await call('POST', '/api/kill/undo', { by: 'bob' })).status).toBe(200);
   expect((await call('POST', '/api/kill/undo', { by: 'bob' })).status).toBe(404);

@@ -5,7 +5,7 @@ import { agentOf } from '../config.ts';
 import { adapterState } from '../deploy/adapter-state.ts';
 import { alertsBody, askedBy, obey } from '../deploy/alerts.ts';
 import { beginRollout, sayOf } from '../deploy/begin.ts';
-import { type Fit, type FitAgent, type FitAsked, mustFit } from '../deploy/fit.ts';
+import { type Fit, type FitAgent, type FitAsked, mustBeKnown, mustFit } from '../deploy/fit.ts';
 import { pullKillSwitch, releaseKillSwitch } from '../deploy/kill.ts';
 import { type Pinned, pin, unpin } from '../deploy/pin.ts';
 import { readCard, readCardYaml } from '../deploy/read-card.ts';
@@ -276,9 +276,11 @@ export function deployRoutes({
       return c.json({ release: wireRelease({ ...release, serving: true }), changed }, 200);
     })
     .openapi(killRoute, async (c) => {
-      const { agent, to, by: actor = nobodyNamed, reason = 'No reason was given.' } = c.req.valid('json');
-      const { name } = agentCalled(agent);
+      const { agent, to, by: actor = nobodyNamed, reason = 'No reason was given.', unfit } = c.req.valid('json');
+      const of = agentCalled(agent);
+      const { name } = of;
       const target = to === undefined ? undefined : await findRelease(store, name, to);
+      if (target !== undefined) await mustBeKnown(store, of, target, { actor, way: 'kill', unfit });
       const pulled = await pullKillSwitch(store, { agent: name, to: target, actor, reason }, Date.now());
       const { release, before, aborted } = pulled;
       return c.json({ agent: name, release: release.name, before: before.name, aborted }, 200);

@@ -72,6 +72,7 @@ export const killBody = z.strictObject({
   to: releaseSchema.shape.name.optional().openapi({ description: 'What is to answer; without it the baseline.' }),
   by,
   reason,
+  unfit,
 });
 export const killedShape = z
   .object({ agent: z.string(), release: z.string(), before: z.string(), aborted: z.string().nullable() })

@@ -4,9 +4,11 @@
  * approved, a pin. A check that was passed lately is good; otherwise it is made then and there.
  *
  * Nobody waits for it:
- *   where nothing serves the agent yet, so that no user can be worse off
- *   with what serves, or has served everybody before: the way back must be open while servers are away
- *   with the kill switch, which does not come through here, and where `deploy.compatibility` is off
+ *   where nothing serves the agent yet, it has no traffic, and its settings ask for nothing: there is nothing to fit
+ *   with what serves, and when what has served everybody before is served again, or pinned: the way back must be open while servers are
+ *     away
+ *   with the kill switch, which lets in nothing that never served and never passed (`mustBeKnown`)
+ *   where `deploy.compatibility` is off
  *
  * Routing by type of task chooses between the two releases of a rollout, both of which came through here; one that a later check found
  * unfit is left out (task-routing.ts).
@@ -20,6 +22,7 @@ import {
   type CompatibilitySettings,
   compatibilitySettings,
   covers,
+  type Needs,
   needsInWords,
 } from '../evaluate/compatibility.ts';
 import type { Door } from '../evaluate/door.ts';
@@ -52,7 +55,7 @@ export type FitParts = {
 
 export type FitAsked = {
   readonly actor: string;
-  /** What is about to happen, as the audit log has it: serve, rollout, approve, promote, pin. */
+  /** What is about to happen, as the audit log has it: serve, rollout, approve, promote, pin, kill. */
   readonly way: string;
   /** Why a person lets it through all the same. */
   readonly unfit?: string | undefined;
@@ -68,14 +71,16 @@ async function hasServed(store: Store, { id, agent }: Release): Promise<boolean>
   return (await listRollouts(store, { agent, candidate: id, phase: 'promoted', limit: 1 })).length > 0;
 }
 
+const waysBack: ReadonlySet<string> = new Set(['serve', 'pin']);
+
 export async function mustFit(parts: FitParts, agent: FitAgent, release: Release, asked: FitAsked): Promise<void> {
   const { store, upstreams, withDoor, say = () => {}, signal } = parts;
   const now = Date.now();
   if (agent.deploy.compatibility === 'off') return;
   const serving = await servingRelease(store, agent.name);
-  if (serving === null || serving.id === release.id || (await hasServed(store, release))) return;
+  if (serving?.id === release.id || (waysBack.has(asked.way) && (await hasServed(store, release)))) return;
   const needs = await neededOf(store, upstreams, agent, release, now);
-  if (needs === null) return;
+  if (needs === null || (serving === null && asksNothing(agent, needs))) return;
   const server = serverOf(upstreams, release);
   const { goodForSeconds } = agent.evaluate.compatibility ?? compatibilitySettings.parse({});
   const known = await readCompatibility(store, { agent: agent.name, release: release.name });
@@ -86,22 +91,48 @@ export async function mustFit(parts: FitParts, agent: FitAgent, release: Release
     known.at >= now - goodForSeconds * 1000 &&
     covers(known.needs, needs);
   if (isGood) return;
-  if (asked.unfit !== undefined) {
-    const details = { name: release.name, way: asked.way, reason: asked.unfit, lastFound: known?.verdict ?? null };
-    const event = { agent: agent.name, actor: asked.actor, event: 'compatibility-overridden', subject: release.id };
-    await audit(store.db, { ...event, details, at: now });
-    return;
-  }
+  if (asked.unfit !== undefined) return letThrough(store, release, asked, asked.unfit, known);
   say(`Checking whether release ${release.name} fits ${server}: ${needsInWords(needs)}.`);
   const found = await withDoor((door) =>
     checkCompatibility(store, {
-      ...{ agent: agent.name, release: release.name, serving: serving.name, server, needs, door },
+      ...{ agent: agent.name, release: release.name, serving: serving?.name, server, needs, door },
       ...{ by: asked.actor, signal, onCheck: (name: CheckName) => say(`  ${name} …`) },
     }),
   );
   if (!isFit(found)) throw refusal(release, server, found);
   for (const { name, verdict, reason } of found.checks)
-    if (verdict === 'inconclusive') say(`  ${name} could not be told: ${reason}`);
+    if (verdict === 'inconclusive' || verdict === 'unmeasured') say(`  ${name} could not be told: ${reason}`);
+}
+
+/** Neither its settings nor its traffic say what this agent needs. */
+const asksNothing = ({ evaluate }: FitAgent, { contextTokens, tools, structured }: Needs): boolean =>
+  evaluate.compatibility === undefined && contextTokens === null && !tools && !structured;
+
+/** For the kill switch, which waits for nothing: what it is pulled to has served, or passed a check once. */
+export async function mustBeKnown(store: Store, agent: FitAgent, release: Release, asked: FitAsked): Promise<void> {
+  if (agent.deploy.compatibility === 'off') return;
+  const serving = await servingRelease(store, agent.name);
+  if (serving?.id === release.id || (await hasServed(store, release))) return;
+  const known = await readCompatibility(store, { agent: agent.name, release: release.name });
+  if (known !== null && isFit(known)) return;
+  if (asked.unfit !== undefined) return letThrough(store, release, asked, asked.unfit, known);
+  throw new UnfitError(
+    `Release ${release.name} has never served ${agent.name}${known === null ? ' and was never checked' : ', and was found not to fit its server'}; the kill switch does not wait for a check. Name one that has served, or none; --unfit "why" (unfit in the API) lets it through all the same and stands in the audit log.`,
+    { retryable: false },
+  );
+}
+
+async function letThrough(
+  store: Store,
+  { id, name, agent }: Release,
+  { actor, way }: FitAsked,
+  reason: string,
+  known: Compatibility | null,
+): Promise<void> {
+  const details = { name, way, reason, lastFound: known?.verdict ?? null };
+  await audit(store.db, {
+    ...{ agent, actor, event: 'compatibility-overridden', subject: id, details, at: Date.now() },
+  });
 }
 
 /** What could not be told either way holds nobody up; a server that gave no answer does, for that is no place to send users. */

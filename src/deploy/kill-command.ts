@@ -5,15 +5,18 @@ import { agentOf } from '../config.ts';
 import { ConfigError } from '../errors.ts';
 import { plain } from '../terminal.ts';
 import { type ActOptions, acting, reasonOption } from './command-parts.ts';
+import { mustBeKnown } from './fit.ts';
+import { unfitOption } from './fit-command.ts';
 import { pullKillSwitch, releaseKillSwitch } from './kill.ts';
 import { findRelease } from './register.ts';
 
-type KillOptions = ActOptions & { readonly to?: string; readonly undo?: boolean };
+type KillOptions = ActOptions & { readonly to?: string; readonly undo?: boolean; readonly unfit?: string };
 
 export const killCommand = (): Command =>
   acting('kill', 'Kill switch: one release answers everybody at once, and nothing is rolled out until --undo.')
     .argument('<agent>', 'whose traffic')
     .option('--to <release>', 'what is to answer (default: the baseline, or what served before)')
+    .option(...unfitOption)
     .option('--undo', 'let rollouts begin again; what answers stays')
     .option(...reasonOption, 'No reason was given.')
     .addHelpText(
@@ -22,8 +25,9 @@ export const killCommand = (): Command =>
     )
     .action((name: string, options: KillOptions) =>
       withHome(options, 'existing', async ({ config, store, terminal }) => {
-        const agent = agentOf(config, name).name;
-        const { by: actor, reason = '', json } = options;
+        const of = agentOf(config, name);
+        const agent = of.name;
+        const { by: actor, reason = '', json, unfit } = options;
         if (options.undo) {
           if (options.to !== undefined) throw new ConfigError('--undo changes nothing that answers; leave --to away.');
           const killed = await releaseKillSwitch(store, { agent, actor, reason }, Date.now());
@@ -32,6 +36,7 @@ export const killCommand = (): Command =>
           return;
         }
         const to = options.to === undefined ? undefined : await findRelease(store, agent, options.to);
+        if (to !== undefined) await mustBeKnown(store, of, to, { actor, way: 'kill', unfit });
         const { release, before, aborted } = await pullKillSwitch(store, { agent, to, actor, reason }, Date.now());
         if (json) {
           terminal.write(JSON.stringify({ agent, release: release.name, before: before.name, aborted }, null, 2));

@@ -93,7 +93,6 @@ const shared = {
     .record(text, z.number())
     .nullish()
     .refine((bias) => Object.keys(bias ?? {}).length === 0, 'is not supported'),
-  prompt_logprobs: z.null('is not supported over HTTP; the engine socket gives them').optional(),
   // These change nothing about the answer.
   user: z.unknown().optional(),
   metadata: z.unknown().optional(),
@@ -117,6 +116,7 @@ const chatSchema = z
       .enum(['auto', 'none'], 'must be "auto" or "none": the model cannot be forced to call a tool here')
       .nullish(),
     parallel_tool_calls: z.boolean().nullish(),
+    prompt_logprobs: z.null('is not supported for chat; /v1/completions gives those of tokens').optional(),
     max_completion_tokens: z.int().min(1).nullish(),
     logprobs: z.boolean().nullish(),
     top_logprobs: z
@@ -145,10 +145,17 @@ const completionSchema = z
     logprobs: z
       .literal(0, 'must be 0: only the logprob of each sampled token is known, not those of alternatives')
       .nullish(),
+    prompt_logprobs: z
+      .literal(0, 'must be 0: only the logprob of each token of the prompt is known, not those of alternatives')
+      .nullish(),
     echo: only(false),
     suffix: z.null('is not supported').optional(),
   })
-  .strict();
+  .strict()
+  .refine(({ stream, prompt_logprobs: asked }) => stream !== true || asked == null, {
+    path: ['prompt_logprobs'],
+    message: 'are not told in a stream; leave out one of the two',
+  });
 
 type Common = {
   readonly model: string;
@@ -178,6 +185,8 @@ export type CompletionRequest = Common & {
   readonly kind: 'completion';
   /** [prompt]: text, or its tokens. */
   readonly prompts: readonly (string | readonly number[])[];
+  /** Whether the logprob of each token of the prompt is told, too. */
+  readonly promptLogprobs: boolean;
 };
 
 export function parseChatRequest(body: unknown): ChatRequest {
@@ -226,7 +235,8 @@ export function parseCompletionRequest(body: unknown): CompletionRequest {
       : typeof prompt[0] === 'number'
         ? [prompt as number[]]
         : (prompt as string[] | number[][]);
-  return { kind: 'completion', ...common(b, b.max_tokens ?? 16, b.logprobs === 0), prompts };
+  const promptLogprobs = b.prompt_logprobs === 0;
+  return { kind: 'completion', ...common(b, b.max_tokens ?? 16, b.logprobs === 0), prompts, promptLogprobs };
 }
 
 type SharedFields = z.infer<z.ZodObject<typeof shared>>;

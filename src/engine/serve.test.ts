@@ -530,6 +530,28 @@ describe('with the embedded engine', () => {
     expect(new Set(whole.choices.map((choice) => choice.token_ids!.join())).size).toBe(3);
   });
 
+  test('the logprobs of a prompt are those that its tokens had when they were sampled', async () => {
+    const said = await answerOf(await ask({ n: 1, logprobs: true, max_tokens: 12, temperature: 1.5 }));
+    const [prompt, written] = [said.prompt_token_ids!, said.choices[0]!.token_ids!];
+    const complete = (more: object) =>
+      fetch(`${door.url}/v1/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'tiny', prompt: [...prompt, ...written], max_tokens: 1, ...more }),
+      });
+    const told = (await (await complete({ prompt_logprobs: 0 })).json()) as {
+      choices: [{ prompt_logprobs: (Record<string, { logprob: number }> | null)[] }];
+    };
+    const { prompt_logprobs: found } = told.choices[0];
+    expect(found).toHaveLength(prompt.length + written.length);
+    expect(found[0]).toBeNull();
+    const sampled = said.choices[0]!.logprobs!.content as { logprob: number }[];
+    for (const [i, id] of written.entries())
+      expect(found[prompt.length + i]![id]!.logprob).toBeCloseTo(sampled[i]!.logprob, 3);
+    expect((await complete({ prompt_logprobs: 0, stream: true })).status).toBe(400);
+    expect((await complete({ prompt_logprobs: 3 })).status).toBe(400);
+  });
+
   test('stop strings end the generation itself', async () => {
     const free = await answerOf(await ask({ n: 1, temperature: 0 }));
     const text: string = free.choices[0]!.message.content;
@@ -539,6 +561,15 @@ describe('with the embedded engine', () => {
     expect(cut.choices[0]!.finish_reason).toBe('stop');
     expect(cut.usage.completion_tokens).toBeLessThan(free.usage.completion_tokens);
   });
+});
+
+test('an answer tells how full the memory is, to whoever asks for that', async () => {
+  const asked = await raw('/v1/chat/completions', { model: 'echo', messages }, { 'x-tell-memory': '1' });
+  const used = Number(asked.headers.get('x-memory-used'));
+  expect(used).toBeGreaterThan(0);
+  expect(used).toBeLessThanOrEqual(1);
+  const plain = await raw('/v1/chat/completions', { model: 'echo', messages });
+  expect(plain.headers.get('x-memory-used')).toBeNull();
 });
 
 test('health and models say what is loaded and how much memory is held', async () => {

@@ -9,6 +9,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { EngineError, RequestError } from '../errors.ts';
 import type { Engine, Sample, SampleParams, SampleResult } from './engine.ts';
+import { memoryUsed, tellMemory } from './memory-header.ts';
+import { machineMemory } from './onnx/memory.ts';
 import {
   type ChatRequest,
   type CompletionRequest,
@@ -207,6 +209,9 @@ function modelCard({ name, info }: Served, startedAt: number): object {
   };
 }
 
+/** Of the machine's memory, or of what a container may use, the share that is taken by whomever. */
+const memoryFull = (): number => Math.min(1, Math.max(0, 1 - process.availableMemory() / machineMemory()));
+
 async function health({ engine, models }: ServeOptions, startedAt: number): Promise<object> {
   const memory = process.memoryUsage();
   const names = new Map(models.list().map((served) => [served.model, served.name]));
@@ -273,6 +278,7 @@ async function complete(
     maxTokens,
     ...(stopTokens.length === 0 ? {} : { stopTokens }),
     ...(request.stop.length === 0 ? {} : { stop: request.stop }),
+    ...(request.kind === 'completion' && request.promptLogprobs ? { promptLogprobs: true } : {}),
   };
 
   // [prompt × attempt], in OpenAI's order
@@ -323,6 +329,7 @@ async function complete(
     writer.end(usage);
     return;
   }
+  if (response.req.headers[tellMemory] !== undefined) response.setHeader(memoryUsed, memoryFull().toFixed(4));
   sendJson(response, {
     ...head,
     object: request.kind === 'chat' ? 'chat.completion' : 'text_completion',
@@ -334,6 +341,7 @@ async function complete(
       const logprobs = logprobsOf(tokenizer, request, sample);
       const ids = request.returnTokenIds ? { token_ids: [...sample.tokens] } : {};
       if (request.kind === 'completion') {
+        const ofPrompt = results[Math.floor(index / request.params.n)]!.promptLogprobs;
         return {
           index,
           text: contentOf(parts),
@@ -341,6 +349,7 @@ async function complete(
           finish_reason: finishReason(sample, text),
           stop_reason: null,
           ...(request.returnTokenIds ? { prompt_token_ids: prompt } : {}),
+          ...(ofPrompt === undefined ? {} : { prompt_logprobs: byToken(prompt, ofPrompt) }),
           ...ids,
         };
       }
@@ -357,6 +366,10 @@ async function complete(
     ...(request.kind === 'chat' && request.returnTokenIds ? { prompt_token_ids: prompts[0] } : {}),
   });
 }
+
+/** In vLLM's shape: the first has none, for nothing came before it. */
+const byToken = (prompt: readonly number[], logprobs: Float32Array) =>
+  prompt.map((id, at) => (at === 0 ? null : { [id]: { logprob: logprobs[at]! } }));
 
 function checkPrompts(prompts: readonly (readonly number[])[], vocabulary: number): number {
   let longest = 0;

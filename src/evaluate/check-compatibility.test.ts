@@ -35,6 +35,7 @@ it('reads it from the newest traffic of users, and asks for nothing where that h
   ]);
   expect(await needed()).toMatchObject({
     ...{ contextTokens: 900, tools: false, structured: true, load: 11 },
+    ...{ promptTokens: 113, answerTokens: 20 }, // the mean of 900 and 62 times 100
     metrics: 'http://gpu-1:8000/metrics',
   });
 });

@@ -48,8 +48,9 @@ export async function neededOf(
   const used = await readUsed(store, { agent: name, origin: curate.on, now });
   // Only chat completions can be asked for; an agent that speaks another format alone says itself what is to be checked.
   if (evaluate.compatibility === undefined && used.calls > 0 && used.chats === 0) return null;
-  const server = upstreams[upstream];
-  const metrics = server?.adapters?.kind === 'vllm' ? `${new URL(server.baseUrl).origin}/metrics` : null;
+  const baseUrl = upstream === engineUpstream ? undefined : upstreams[upstream]?.baseUrl;
+  // Where vLLM, SGLang and llama.cpp have it; a server without one is merely not asked again.
+  const metrics = baseUrl === undefined ? null : `${new URL(baseUrl).origin}/metrics`;
   return needsOf(evaluate.compatibility ?? compatibilitySettings.parse({}), used, { metrics });
 }
 

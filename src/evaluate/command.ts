@@ -24,13 +24,14 @@ export function verdictColour(verdict: Verdict, paint: Paint): (text: string) =>
   }
 }
 
-const figures = ({ n, baseline, candidate, difference, interval: [low, high], p }: Comparison): string[] => [
+/** Of several types each p is corrected for how many there are. */
+const figures = ({ n, baseline, candidate, difference, interval: [low, high], p, holm = p }: Comparison): string[] => [
   String(n),
   percent(baseline),
   percent(candidate),
   points(difference),
   `${points(low)} … ${points(high)}`,
-  p < 0.0001 ? '<0.0001' : p.toFixed(4),
+  holm < 0.0001 ? '<0.0001' : holm.toFixed(4),
 ];
 
 /** A report as lines of text. */

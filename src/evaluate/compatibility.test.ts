@@ -21,14 +21,18 @@ const said = (fields: Partial<Probe> = {}): Probe => ({
     isCut: false,
     toolCalls: [],
     promptTokens: 20,
+    full: null,
     milliseconds: 100,
   },
   ...fields,
 });
-const unused: Used = { calls: 0, chats: 0, contextTokens: null, tools: false, structured: false, load: 0 };
+const unused: Used = {
+  ...{ calls: 0, chats: 0, contextTokens: null, promptTokens: null, answerTokens: null },
+  ...{ tools: false, structured: false, load: 0 },
+};
 const refused = said({ status: 400, detail: 'context length is 2048', content: '' });
 const probed = (fields: Partial<Probed> = {}): Probed => ({
-  ...{ template: said(), context: null, tools: null, structured: null, load: [said(), said()], cache: null },
+  ...{ template: said(), context: null, tools: null, structured: null, load: [said(), said()], full: null },
   ...fields,
 });
 const judge = (fields: Partial<Probed>, settings: object = {}) =>
@@ -39,7 +43,7 @@ const check = (fields: Partial<Probed>, name: string, settings: object = {}) =>
 describe('a release fits where it is to serve', () => {
   it('when what was asked for is taken; memory that nobody tells holds nothing up', () => {
     expect(judge({}).verdict).toBe('pass');
-    expect(judge({ cache: 0.5 }).checks.map(({ name }) => name)).toEqual(['template', 'latency', 'memory']);
+    expect(judge({ full: 0.5 }).checks.map(({ name }) => name)).toEqual(['template', 'latency', 'memory']);
   });
 
   it('not when the server refuses, cuts, or is too slow or too full', () => {
@@ -50,7 +54,7 @@ describe('a release fits where it is to serve', () => {
     );
     expect(check({ load: [said({ milliseconds: 2000 })] }, 'latency', { seconds: 1 }).verdict).toBe('fail');
     expect(check({ load: [said(), said({ status: 503 })] }, 'latency').reason).toMatch(/^1 of 2 requests/);
-    expect(check({ cache: 0.97 }, 'memory').verdict).toBe('fail');
+    expect(check({ full: 0.97 }, 'memory').verdict).toBe('fail');
   });
 
   it('with tools only when calls come back by name and their results are taken', () => {
@@ -66,26 +70,50 @@ describe('a release fits where it is to serve', () => {
     expect(check({ tools: { call: refused, after: null } }, 'tools').verdict).toBe('fail');
   });
 
+  it('not when a call comes back as text, or with arguments that nobody can read', () => {
+    const text = said({ content: '<tool_call>\n{"name": "get_weather", "arguments": {"town": "Bern"}}\n</tool_call>' });
+    expect(check({ tools: { call: text, after: null } }, 'tools')).toMatchObject({
+      ...{ verdict: 'fail', reason: expect.stringContaining('as text, which the server did not read: <tool_call>') },
+    });
+    // No call of this tool that a server could have read.
+    for (const content of ['I would use get_weather, but cannot.', '<tool_call>{"name": "find_or'])
+      expect(check({ tools: { call: said({ content }), after: null } }, 'tools').verdict).toBe('inconclusive');
+    const broken = said({ toolCalls: [{ name: 'get_weather', arguments: '{"town": Bern' }] });
+    expect(check({ tools: { call: broken, after: said() } }, 'tools').verdict).toBe('fail');
+  });
+
   it('with a schema only when the answer is JSON that fits', () => {
     expect(check({ structured: said({ content: '{"town":"Bern"}' }) }, 'structured').verdict).toBe('pass');
-    expect(check({ structured: said({ content: 'To Bern.' }) }, 'structured').verdict).toBe('fail');
+    for (const content of ['To Bern.', '{"town":7}', '{"town":"Bern","country":"CH"}'])
+      expect(check({ structured: said({ content }) }, 'structured').verdict).toBe('fail');
+  });
+
+  it('not when the settings say where memory is told, and it is not told there', () => {
+    const metrics = 'http://gpu-1:8000/metrics';
+    expect(judge({}, { metrics }).verdict).toBe('unmeasured');
+    expect(judge({ full: 0.5 }, { metrics }).verdict).toBe('pass');
   });
 
   it('as well as it is needed: by the settings, and where those say nothing, by the traffic', () => {
-    const used: Used = { calls: 90, chats: 80, contextTokens: 3100, tools: true, structured: false, load: 6.2 };
+    const used: Used = {
+      ...{ calls: 90, chats: 80, contextTokens: 3100, promptTokens: 1200, answerTokens: 90 },
+      ...{ tools: true, structured: false, load: 6.2 },
+    };
     const settings = (given: object) => compatibilitySettings.parse(given);
     expect(needsOf(settings({}), used)).toMatchObject({
       ...{ contextTokens: 3100, tools: true, structured: false, load: 7, seconds: 30, metrics: null },
-      derived: ['template', 'context', 'tools', 'structured'],
+      ...{ promptTokens: 1200, answerTokens: 90 },
+      derived: ['template', 'latency', 'memory', 'context', 'tools', 'structured'],
     });
     expect(needsOf(settings({ contextTokens: 8000, tools: false, load: 2 }), used)).toMatchObject({
-      ...{ contextTokens: 8000, tools: false, load: 2, derived: ['template', 'structured'] },
+      ...{ contextTokens: 8000, tools: false, load: 2, derived: ['template', 'latency', 'memory', 'structured'] },
     });
     expect(needsOf(settings({}), { ...used, load: 900 }).load).toBe(64);
     const needs = needsOf(settings({}), used);
     expect(covers(needs, { ...needs, contextTokens: 3800 })).toBe(true); // 3100 is 82% of it
     expect(covers(needs, { ...needs, contextTokens: 4000 })).toBe(false);
     expect(covers({ ...needs, tools: false }, needs)).toBe(false);
+    expect(covers({ ...needs, promptTokens: null }, needs)).toBe(false); // of a load of a few words
     expect(covers(needs, { ...needs, tools: false, load: 4 })).toBe(true);
   });
 
@@ -99,6 +127,10 @@ describe('a release fits where it is to serve', () => {
     expect(beside(wordy, wordy).checks[1]!.reason).toMatch(/What serves now fails this too\.$/);
     expect(beside(wordy, {}).verdict).toBe('fail');
     expect(beside(wordy, wordy, ['context']).verdict).toBe('fail'); // the settings ask for it
+    const slow = { load: [said({ milliseconds: 40_000 })] };
+    expect(beside(slow, slow).verdict).toBe('inconclusive');
+    expect(beside(slow, {}).verdict).toBe('fail');
+    expect(needsOf(compatibilitySettings.parse({ seconds: 20 }), unused).derived).not.toContain('latency');
     // Nothing said is what a poor model does; refused is what a broken template does.
     const empty = { template: said({ content: '' }), load: [said({ content: '' })] };
     expect(judge({ ...empty, load: [said(), said({ content: '' })] }).verdict).toBe('pass'); // by chance
@@ -113,7 +145,7 @@ describe('a release fits where it is to serve', () => {
   });
 
   it('is a gate of the report; a server that was away asks a person', () => {
-    expect(compatibilityGate(judge({ cache: 0.97 }))).toMatchObject({ verdict: 'fail', candidate: 2, limit: 3 });
+    expect(compatibilityGate(judge({ full: 0.97 }))).toMatchObject({ verdict: 'fail', candidate: 2, limit: 3 });
     const away = said({ status: 0, detail: 'connection refused', content: '' });
     expect(compatibilityGate(judge({ template: away }))).toMatchObject({ verdict: 'inconclusive' });
   });

@@ -29,24 +29,23 @@ export const compatibilitySettings = z.strictObject({
     description:
       'Requests at the same time while latency and memory are measured. Without it: as many as in the busiest minute of the agent’s traffic, 4 to 64.',
   }),
-  seconds: z
-    .number()
-    .positive()
-    .max(3600)
-    .default(30)
-    .meta({ unit: 'seconds', description: 'The slowest answer under that load may take this long.' }),
+  seconds: z.number().positive().max(3600).optional().meta({
+    unit: 'seconds',
+    description:
+      'The slowest answer under that load may take this long. Without it: 30, unless what serves takes longer too.',
+  }),
   metrics: z
     .url()
     .optional()
     .describe(
-      'The server’s Prometheus page (vLLM’s /metrics): how full its cache gets under the load is read from it. Without it: that of an upstream whose adapters.kind is vllm.',
+      'The server’s Prometheus page (vLLM’s /metrics), which must say how full its cache gets under the load. Without it: /metrics beside the upstream’s address, where there is one.',
     ),
   memory: z
     .number()
     .gt(0)
     .max(1)
     .default(0.95)
-    .meta({ unit: 'share', description: 'How full the server’s cache may get.' }),
+    .meta({ unit: 'share', description: 'How full the server’s cache, or its memory, may get.' }),
   goodForSeconds: z.number().min(0).max(31_536_000).default(86_400).meta({
     unit: 'seconds',
     description: 'So long a check that was passed is good for what begins to serve.',
@@ -61,6 +60,9 @@ export type Used = {
   readonly chats: number;
   /** The longest prompt with its answer; null: no server said. */
   readonly contextTokens: number | null;
+  /** In the mean, of a prompt and of an answer; null: no server said. */
+  readonly promptTokens: number | null;
+  readonly answerTokens: number | null;
   readonly tools: boolean;
   readonly structured: boolean;
   /** Calls at the same time, in the mean of the busiest minute. */
@@ -69,6 +71,7 @@ export type Used = {
 
 const leastLoad = 4;
 const mostLoad = 64;
+const usualSeconds = 30;
 
 export const checkNames = ['template', 'context', 'tools', 'structured', 'latency', 'memory'] as const;
 export type CheckName = (typeof checkNames)[number];
@@ -79,6 +82,9 @@ export const needsSchema = z.strictObject({
   tools: z.boolean(),
   structured: z.boolean(),
   load: z.int(),
+  /** How long the prompts and the answers of the load are; null, and in older records: a few words. */
+  promptTokens: z.int().nullable().default(null),
+  answerTokens: z.int().nullable().default(null),
   seconds: z.number(),
   metrics: z.string().nullable(),
   memory: z.number(),
@@ -93,6 +99,7 @@ export function needsOf(
   { metrics = null }: { readonly metrics?: string | null } = {},
 ): Needs {
   const { contextTokens, tools, structured, load, seconds, memory } = settings;
+  const { promptTokens, answerTokens } = used;
   const measured = used.contextTokens === null ? null : Math.max(16, used.contextTokens);
   return {
     contextTokens: contextTokens ?? measured,
@@ -100,9 +107,11 @@ export function needsOf(
     structured: structured ?? used.structured,
     load: load ?? Math.min(mostLoad, Math.max(leastLoad, Math.ceil(used.load))),
     metrics: settings.metrics ?? metrics,
-    ...{ seconds, memory },
+    ...{ promptTokens, answerTokens, seconds: seconds ?? usualSeconds, memory },
     derived: [
       'template',
+      ...(seconds === undefined ? (['latency'] as const) : []),
+      ...(settings.metrics === undefined ? (['memory'] as const) : []),
       ...(contextTokens === undefined ? (['context'] as const) : []),
       ...(tools === undefined ? (['tools'] as const) : []),
       ...(structured === undefined ? (['structured'] as const) : []),
@@ -119,17 +128,18 @@ export const covers = (checked: Needs, needs: Needs): boolean =>
   (checked.tools || !needs.tools) &&
   (checked.structured || !needs.structured) &&
   checked.load >= nearly * needs.load &&
+  (checked.promptTokens ?? 0) >= nearly * (needs.promptTokens ?? 0) &&
   checked.seconds <= needs.seconds &&
   checked.memory <= needs.memory;
 
 /** In words, for whoever waits for it. */
-export const needsInWords = ({ contextTokens, tools, structured, load }: Needs): string =>
+export const needsInWords = ({ contextTokens, tools, structured, load, promptTokens = null }: Needs): string =>
   [
     'several turns',
     ...(contextTokens === null ? [] : [`a context of ${contextTokens} tokens`]),
     ...(tools ? ['tools'] : []),
     ...(structured ? ['structured output'] : []),
-    `${load} requests at a time`,
+    `${load} requests${promptTokens === null ? '' : ` of ${promptTokens} tokens`} at a time`,
   ].join(', ');
 
 export const compatibilitySchema = z.strictObject({
@@ -155,6 +165,8 @@ export type Probe = {
   readonly isCut: boolean;
   readonly toolCalls: readonly { readonly name: string; readonly arguments: string }[];
   readonly promptTokens: number | null;
+  /** How full its memory was when it answered, 0–1, where the server says so. */
+  readonly full: number | null;
   readonly milliseconds: number;
 };
 
@@ -165,20 +177,31 @@ export type Probed = {
   readonly structured: Probe | null;
   /** Empty: not asked, for the first call already came to nothing. */
   readonly load: readonly Probe[];
-  /** Fullest that the server's cache was seen, 0–1; null: it does not say. */
-  readonly cache: number | null;
+  /** Fullest that the server's cache or memory was seen under the load, 0–1; null: it does not say. */
+  readonly full: number | null;
 };
 
 type Check = Compatibility['checks'][number];
 
-const isJson = (text: string): boolean => {
+const objectIn = (text: string): object | null => {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && 'town' in value;
+    return typeof value === 'object' && !Array.isArray(value) ? value : null;
   } catch {
-    return false;
+    return null;
   }
 };
+
+/** By the schema that was asked for: a town, and nothing else. */
+const isTown = (text: string): boolean => {
+  const value = objectIn(text);
+  return (
+    value !== null && Object.keys(value).join() === 'town' && typeof (value as { town: unknown }).town === 'string'
+  );
+};
+
+/** The call as models write it before their server has read it: whole, and read by nobody. What is no call is only a poor answer. */
+const unreadCall = /"name"\s*:\s*"get_weather"|<function=get_weather>|\bget_weather\(\s*\w+\s*=/;
 
 /** A call the server refuses does not fit; one it could not take just now says nothing. */
 const refused = ({ status }: Probe): boolean => status >= 400 && status < 500 && status !== 408 && status !== 429;
@@ -194,7 +217,7 @@ function taken(name: CheckName, probe: Probe, holds: boolean, good: string, bad:
 }
 
 export function judgeCompatibility(probed: Probed, needs: Needs): Pick<Compatibility, 'verdict' | 'checks'> {
-  const { template, context, tools, structured, load, cache } = probed;
+  const { template, context, tools, structured, load, full } = probed;
   const checks: Check[] = [
     taken(
       ...([
@@ -223,8 +246,19 @@ export function judgeCompatibility(probed: Probed, needs: Needs): Pick<Compatibi
   if (tools !== null) {
     const { call, after } = tools;
     const known = call.toolCalls.find(({ name }) => name === 'get_weather');
+    const broken = call.toolCalls.find((made) => objectIn(made.arguments || '{}') === null);
+    if (call.status === 200 && !call.isCut && broken !== undefined)
+      checks.push({
+        ...{ name: 'tools', verdict: 'fail' },
+        reason: `A tool call comes back with arguments that are no JSON: ${broken.arguments.slice(0, 80)}`,
+      });
+    else if (call.status === 200 && call.toolCalls.length === 0 && unreadCall.test(call.content))
+      checks.push({
+        ...{ name: 'tools', verdict: 'fail' },
+        reason: `A tool call comes back as text, which the server did not read: ${call.content.slice(0, 80)}`,
+      });
     // A model that learned its own tools by heart calls those; its server reads and takes calls all the same.
-    if (call.status === 200 && known === undefined && (after === null || !refused(after)))
+    else if (call.status === 200 && known === undefined && (after === null || !refused(after)))
       checks.push({
         ...{ name: 'tools', verdict: 'inconclusive' },
         reason: `It was offered one tool and asked to use it, and ${call.toolCalls.length > 0 ? `called ${call.toolCalls[0]!.name}` : 'answered in words'}.`,
@@ -232,7 +266,7 @@ export function judgeCompatibility(probed: Probed, needs: Needs): Pick<Compatibi
     else if (call.status !== 200 || after === null) checks.push(taken('tools', call, false, '', 'No call came back.'));
     else checks.push(taken('tools', after, true, 'A tool call comes back readable, and its result is taken.', ''));
   }
-  if (structured !== null && structured.status === 200 && structured.isCut && !isJson(structured.content))
+  if (structured !== null && structured.status === 200 && structured.isCut && !isTown(structured.content))
     checks.push({
       ...{ name: 'structured', verdict: 'inconclusive' },
       reason: 'The answer by a JSON Schema was still going on when its tokens were used up.',
@@ -240,7 +274,7 @@ export function judgeCompatibility(probed: Probed, needs: Needs): Pick<Compatibi
   else if (structured !== null)
     checks.push(
       taken(
-        ...(['structured', structured, isJson(structured.content)] as const),
+        ...(['structured', structured, isTown(structured.content)] as const),
         'An answer by a JSON Schema is JSON that fits it.',
         `An answer asked for by a JSON Schema is none: ${structured.content.slice(0, 80)}`,
       ),
@@ -261,14 +295,14 @@ export function judgeCompatibility(probed: Probed, needs: Needs): Pick<Compatibi
           },
   );
   checks.push(
-    cache === null
+    full === null
       ? { name: 'memory', verdict: 'unmeasured', reason: 'The server does not say how full its memory is.' }
       : {
-          ...{ name: 'memory', verdict: cache <= needs.memory ? 'pass' : 'fail' },
-          reason: `The server’s cache was ${(cache * 100).toFixed(0)}% full under the load; ${needs.memory * 100}% is allowed.`,
+          ...{ name: 'memory', verdict: full <= needs.memory ? 'pass' : 'fail' },
+          reason: `The server was ${(full * 100).toFixed(0)}% full under the load; ${needs.memory * 100}% is allowed.`,
         },
   );
-  return { verdict: worst(checks), checks };
+  return { verdict: worst(checks, needs), checks };
 }
 
 /**
@@ -290,12 +324,14 @@ export function besideServing(
       ? { ...check, verdict: 'inconclusive' as const, reason: `${check.reason} What serves now fails this too.` }
       : check,
   );
-  return { checks, verdict: worst(checks) };
+  return { checks, verdict: worst(checks, needs) };
 }
 
-/** A failure outweighs everything; memory that nobody tells holds nothing up. */
-function worst(checks: readonly Check[]): Verdict {
-  const counted = checks.filter(({ name, verdict }) => !(name === 'memory' && verdict === 'unmeasured'));
+/** A failure outweighs everything; memory that nobody tells holds nothing up, unless the settings say where it is told. */
+function worst(checks: readonly Check[], { derived }: Needs): Verdict {
+  const counted = checks.filter(
+    ({ name, verdict }) => !(name === 'memory' && verdict === 'unmeasured' && derived.includes('memory')),
+  );
   for (const verdict of ['fail', 'unmeasured', 'inconclusive'] as const)
     if (counted.some((check) => check.verdict === verdict)) return verdict;
   return 'pass';

@@ -12,11 +12,12 @@ import type { Environment } from '../simulate/environment.ts';
 import { play } from '../simulate/episode.ts';
 import { httpPlayer } from '../simulate/http-player.ts';
 import type { AssistantMessage, Message } from '../simulate/message.ts';
-import type { Conversation, PlayedTurn, Player } from '../simulate/player.ts';
+import type { Conversation, PlayedTurn, Player, TurnTokens } from '../simulate/player.ts';
 import { hash } from '../simulate/random.ts';
 import { type Answer, answerOf } from './answer.ts';
 import type { Case } from './case.ts';
 import type { Door } from './door.ts';
+import type { WrittenTokens } from './drift.ts';
 import { attemptOf } from './engine-contender.ts';
 import { grade } from './grade.ts';
 import { scoreTurn } from './graders/score.ts';
@@ -33,6 +34,8 @@ export type ThroughDoor = {
   readonly maxTokens?: number | undefined;
   readonly timeoutSeconds: number;
   readonly concurrency: number;
+  /** Whether its server says which tokens it wrote, and how likely each was. */
+  readonly tokens: boolean;
   /** What its trajectories' ids begin with. */
   readonly prefix: string;
 };
@@ -40,7 +43,7 @@ export type ThroughDoor = {
 const retries = 4;
 
 function playerOf(through: ThroughDoor): Player {
-  const { door, agent, name, temperature, timeoutSeconds, concurrency, prefix } = through;
+  const { door, agent, name, temperature, timeoutSeconds, concurrency, tokens, prefix } = through;
   return httpPlayer({
     baseUrl: `${door.url}/t/{trajectory}/v1`,
     model: agent,
@@ -48,7 +51,7 @@ function playerOf(through: ThroughDoor): Player {
     temperature,
     timeoutSeconds,
     concurrency,
-    retries,
+    ...{ retries, tokens },
     trajectory: ({ task, attempt }) => `${prefix}-${hash(task).toString(36)}-${attempt}`,
     headers: () => ({ 'x-pawl-release': name, 'x-pawl-origin': 'evaluation' }),
     // A limit that nobody set is the model's own, and some servers refuse the field.
@@ -131,7 +134,7 @@ async function gradeAnswer(
   rewarded: Rewarded,
 ): Promise<Attempt> {
   if (answer.kind !== 'said') return { solved: null, reasons: [answer.detail] };
-  const { message, finish, malformed } = answer;
+  const { message, finish, malformed, tokens } = answer;
   const turn = turnOf(asked, one, through, malformed === undefined ? message : { ...message, malformed_tool_calls: 1 });
   try {
     const reasons = await within(through.timeoutSeconds, grade(asked.expect, { message, turn, ...rewarded }));
@@ -139,12 +142,27 @@ async function gradeAnswer(
     return {
       solved: reasons.length === 0,
       reasons: [...reasons, ...cut],
-      answer: answerOf([message], await paidFor(turn, rewarded, through.timeoutSeconds)),
+      answer: answerOf([message], { ...(await paidFor(turn, rewarded, through.timeoutSeconds)), ...writtenOf(tokens) }),
+      ...(tokens === undefined || one.attempt > 0 ? {} : { tokens: [kept(tokens)] }),
     };
   } catch (error) {
     return { solved: null, reasons: [`Grading: ${error instanceof Error ? error.message : String(error)}`] };
   }
 }
+
+const kept = ({ prompt, completion, logprobs }: TurnTokens): WrittenTokens => ({
+  ...{ prompt: [...prompt], completion: [...completion], logprobs: [...logprobs] },
+});
+
+const writtenOf = (tokens: TurnTokens | undefined): Pick<Answer, 'written'> | Record<string, never> =>
+  tokens === undefined
+    ? {}
+    : {
+        written: {
+          tokens: tokens.logprobs.length,
+          surprise: [...tokens.logprobs].reduce((sum, logprob) => sum - logprob, 0),
+        },
+      };
 
 /** What the agent's reward says of the exchange, which is what training would have paid; nothing where it cannot tell in time. */
 async function paidFor(

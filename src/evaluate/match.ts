@@ -5,6 +5,7 @@
  */
 import type { Answer } from './answer.ts';
 import { type Comparison, compare, compareGraded, type Graded, holm } from './compare.ts';
+import type { WrittenTokens } from './drift.ts';
 import { type Gated, type GateSettings, gatedCases, gateSettings, gatesOf } from './gates/all.ts';
 import type { Embedded } from './gates/diversity.ts';
 import type { Gate, GatedCase } from './gates/gate.ts';
@@ -21,6 +22,8 @@ export type Attempt = {
   readonly reasons: readonly string[];
   /** What was said and done; without it the gates have nothing to look at. */
   readonly answer?: Answer;
+  /** What it wrote, token by token, where the server says so; of a case's first attempt only. */
+  readonly tokens?: readonly WrittenTokens[];
 };
 
 export type Contender = {

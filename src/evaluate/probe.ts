@@ -2,7 +2,9 @@
  * Asks a release, through the gateway, what compatibility.ts wants to know. Every call has a limit, all of them together have one, and
  * none is retried.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseUntrusted } from '../collect/untrusted.ts';
+import { memoryUsed, tellMemory } from '../engine/memory-header.ts';
 import type { CheckName, Needs, Probe, Probed } from './compatibility.ts';
 import type { Door } from './door.ts';
 
@@ -20,9 +22,13 @@ const schema = {
   required: ['town'],
   additionalProperties: false,
 };
-const rounds = 3;
+/** So many requests of the load are sent at least. */
+const leastRequests = 12;
 const mostBytes = 1024 * 1024;
 const shortest = 16;
+const readEveryMs = 100;
+/** Of the number that a call of the load begins with, at most. */
+const numberTokens = 5;
 /** Room for a model that thinks before it calls or answers. */
 const roomy = 1024;
 /** So long all of it takes at most, or as long as four of the slowest answers that are allowed. */
@@ -39,7 +45,7 @@ type Asking = {
 
 async function ask({ door, agent, release, signal }: Asking, body: object, milliseconds: number): Promise<Probe> {
   const began = performance.now();
-  const nothing = { content: '', thought: false, isCut: false, toolCalls: [], promptTokens: null };
+  const nothing = { content: '', thought: false, isCut: false, toolCalls: [], promptTokens: null, full: null };
   const late = AbortSignal.timeout(Math.max(1, Math.round(milliseconds)));
   try {
     const response = await fetch(`${door.url}/v1/chat/completions`, {
@@ -49,6 +55,7 @@ async function ask({ door, agent, release, signal }: Asking, body: object, milli
         'content-type': 'application/json',
         'x-pawl-release': release,
         'x-pawl-origin': 'evaluation',
+        [tellMemory]: '1',
       },
       body: JSON.stringify({ model: agent, ...body }),
       signal: signal === undefined ? late : AbortSignal.any([signal, late]),
@@ -81,6 +88,7 @@ async function ask({ door, agent, release, signal }: Asking, body: object, milli
         arguments: String(call?.function?.arguments ?? ''),
       })),
       promptTokens: typeof usage?.prompt_tokens === 'number' ? usage.prompt_tokens : null,
+      full: shareIn(response.headers.get(memoryUsed)),
       milliseconds: took,
     };
   } catch (error) {
@@ -89,6 +97,11 @@ async function ask({ door, agent, release, signal }: Asking, body: object, milli
     const detail = late.aborted ? `nothing within ${(took / 1000).toFixed(1)} s` : (error as Error).message;
     return { ...nothing, status: 0, detail, milliseconds: took };
   }
+}
+
+function shareIn(text: string | null): number | null {
+  const share = Number(text ?? Number.NaN);
+  return share >= 0 && share <= 1 ? share : null;
 }
 
 /** The sentence of an error, where the body has one as OpenAI's do. */
@@ -118,23 +131,39 @@ async function readCache(url: string, signal: AbortSignal | undefined): Promise<
   }
 }
 
+/** Reads it again and again while the load is under way, for between two requests a cache is empty. */
+async function fullest(url: string, load: Promise<unknown>, signal: AbortSignal | undefined): Promise<number | null> {
+  let isOver = false;
+  load.then(
+    () => {
+      isOver = true;
+    },
+    () => {
+      isOver = true;
+    },
+  );
+  let most: number | null = null;
+  for (;;) {
+    const seen = await readCache(url, signal);
+    if (seen === null) return most; // nothing there, or nothing that is known
+    most = Math.max(most ?? 0, seen);
+    if (isOver) return most;
+    await sleep(readEveryMs, undefined, { signal });
+  }
+}
+
 export async function probeRelease(asking: Asking, needs: Needs): Promise<Probed> {
   const { contextTokens, seconds, metrics } = needs;
   const { signal, onCheck = () => {} } = asking;
   const each = Math.max(seconds * 2, 10) * 1000;
   const end = performance.now() + Math.max(wholeSeconds, 4 * seconds) * 1000;
   const say = (body: object) => ask(asking, body, Math.min(each, end - performance.now()));
-  const turns = [
-    { role: 'system', content: 'You are brief.' },
-    { role: 'user', content: 'Hello.' },
-    { role: 'assistant', content: 'Hello, how can I help?' },
-    { role: 'user', content: 'Say one word.' },
-  ];
   onCheck('template');
-  const template = await say({ messages: turns, max_tokens: shortest });
-  if (template.status !== 200) return { template, context: null, tools: null, structured: null, load: [], cache: null };
+  const template = await say({ messages: turns(), max_tokens: shortest });
+  if (template.status !== 200) return { template, context: null, tools: null, structured: null, load: [], full: null };
   if (contextTokens !== null) onCheck('context');
-  const context = contextTokens === null ? null : await askLong(say, contextTokens);
+  const word = contextTokens === null ? null : await sizeOfWord(say);
+  const context = contextTokens === null ? null : await askLong(say, contextTokens, word);
   if (needs.tools) onCheck('tools');
   const wanted = [{ role: 'user', content: 'What is the weather in Bern? Use the tool.' }];
   const call = needs.tools ? await say({ messages: wanted, tools: [tool], max_tokens: room(needs) }) : null;
@@ -160,15 +189,49 @@ export async function probeRelease(asking: Asking, needs: Needs): Promise<Probed
       })
     : null;
   onCheck('latency');
+  const size = context?.status === 200 ? sizeOfLoad(needs, template, word) : { words: 0, answer: shortest };
   const load: Probe[] = [];
-  let cache: number | null = null;
-  for (let round = 0; round < rounds; round++) {
-    const under = Promise.all(Array.from({ length: needs.load }, () => say({ messages: turns, max_tokens: shortest })));
-    const seen = metrics === null ? null : await readCache(metrics, signal);
-    if (seen !== null) cache = Math.max(cache ?? 0, seen);
-    load.push(...(await under));
+  let full: number | null = null;
+  let page = metrics;
+  while (load.length < leastRequests) {
+    const sent = load.length;
+    const under = Promise.all(
+      Array.from({ length: needs.load }, (_, i) =>
+        say({ messages: turns(sent + i, size.words), max_tokens: size.answer }),
+      ),
+    );
+    const seen = page === null ? null : await fullest(page, under, signal);
+    const answers = await under;
+    if (seen === null) page = null;
+    for (const one of [seen, ...answers.map((answer) => answer.full)])
+      if (one !== null) full = Math.max(full ?? 0, one);
+    load.push(...answers);
   }
-  return { template, context, tools: call === null ? null : { call, after }, structured, load, cache };
+  return { template, context, tools: call === null ? null : { call, after }, structured, load, full };
+}
+
+/** A short conversation, which begins with another number and with so many words more: no server has seen it before. */
+const turns = (number?: number, more = 0) => [
+  {
+    role: 'system',
+    content: `${number === undefined ? '' : `${number}. `}You are brief.${' word'.repeat(more)}`,
+  },
+  { role: 'user', content: 'Hello.' },
+  { role: 'assistant', content: 'Hello, how can I help?' },
+  { role: 'user', content: 'Say one word.' },
+];
+
+/** What a call of the load is made of, so that it is as long as the traffic's in the mean and takes no more context than is needed. */
+function sizeOfLoad(
+  { contextTokens, promptTokens, answerTokens }: Needs,
+  { promptTokens: around }: Probe,
+  word: WordSize | null,
+) {
+  if (around === null || word === null || contextTokens === null) return { words: 0, answer: shortest };
+  const more = Math.max(0, Math.min(promptTokens ?? 0, contextTokens - shortest) - around - numberTokens);
+  const prompt = around + numberTokens + more;
+  const answer = Math.max(shortest, Math.min(answerTokens ?? 0, contextTokens - prompt, roomy));
+  return { words: Math.floor(more / word.tokens), answer };
 }
 
 /** Servers refuse to begin an answer that might not fit, so it may be half of the context that is needed anyway. */
@@ -179,13 +242,25 @@ const words = (n: number) => ({ messages: [{ role: 'user', content: 'word '.repe
 const few = 4;
 const more = 12;
 
-/** A prompt that is, with the one token of its answer, nearly as long as needed: two short ones tell how long a word is to this model. */
-async function askLong(say: (body: object) => Promise<Probe>, tokens: number): Promise<Probe> {
+type WordSize = {
+  /** Of one more word. */
+  readonly tokens: number;
+  /** Of a prompt beside its words. */
+  readonly around: number;
+};
+
+/** Two short prompts tell how long a word is to this model; null: what it counts is not what it is sent. */
+async function sizeOfWord(say: (body: object) => Promise<Probe>): Promise<WordSize | null> {
   const short = await say(words(few));
   const longer = await say(words(more));
   if (short.promptTokens === null || longer.promptTokens === null || longer.promptTokens <= short.promptTokens)
-    return { ...(await say(words(tokens - 1))), promptTokens: null }; // what it counts is not what it is sent
-  const perWord = (longer.promptTokens - short.promptTokens) / (more - few);
-  const around = short.promptTokens - few * perWord;
-  return say(words(Math.max(1, Math.floor((tokens - 1 - around) / perWord))));
+    return null;
+  const tokens = (longer.promptTokens - short.promptTokens) / (more - few);
+  return { tokens, around: short.promptTokens - few * tokens };
+}
+
+/** A prompt that is, with the one token of its answer, nearly as long as needed. */
+async function askLong(say: (body: object) => Promise<Probe>, tokens: number, word: WordSize | null): Promise<Probe> {
+  if (word === null) return { ...(await say(words(tokens - 1))), promptTokens: null };
+  return say(words(Math.max(1, Math.floor((tokens - 1 - word.around) / word.tokens))));
 }

@@ -1,7 +1,7 @@
 /** Evaluating releases, against a server that stands for the gateway: what goes where, what counts, and what is kept. */
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { agentSchema } from '../agent.ts';
 import { openArtifacts } from '../artifacts/open.ts';
@@ -199,6 +199,57 @@ describe('evaluating releases', () => {
     expect(gate).toMatchObject({ verdict: 'pass', limit: 0.8 });
     expect(gate.candidate).toBe(gate.baseline);
     expect(gate.candidate).toBeLessThan(1);
+  });
+
+  it('says how far it drifted and how much it considers, where the servers of both tell tokens', async () => {
+    // The candidate is sure of every token; the baseline would have given each e⁻².
+    const own: Record<string, number> = { sure: -0.1, open: -1, like: -1.5 };
+    let completions = 0;
+    server = createServer(async (request, response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      const body = JSON.parse(Buffer.concat(chunks).toString());
+      const release = String(request.headers['x-pawl-release']);
+      response.writeHead(200, { 'content-type': 'application/json' });
+      if (request.url === '/v1/completions') {
+        completions++;
+        expect([release, body]).toEqual([
+          'open',
+          { ...{ model: expect.any(String), prompt: [5, 6, 7, 8] }, max_tokens: 1, prompt_logprobs: 0 },
+        ]);
+        const of = (id: number) => ({ [id]: { logprob: -2 } });
+        return response.end(JSON.stringify({ choices: [{ prompt_logprobs: [null, of(6), of(7), of(8)] }] }));
+      }
+      expect(body).toMatchObject({ return_token_ids: true, logprobs: true });
+      const content = String(Number(body.messages.at(-1).content) + 1);
+      const logprobs = { content: [{ logprob: own[release] }, { logprob: own[release] }] };
+      const choice = { message: { role: 'assistant', content }, finish_reason: 'stop', token_ids: [7, 8], logprobs };
+      return response.end(JSON.stringify({ prompt_token_ids: [5, 6], choices: [choice] }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const door = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, key: 'secret' };
+    const play = { withDoor: <T>(use: (given: typeof door) => Promise<T>) => use(door) };
+    const named = (name: string) => ({ ...{ name, upstream: 'engine' }, checkpoint: null, internal: false });
+    const given = asked({ play, attempts: 2, baseline: named('open'), candidate: named('sure') });
+    const { drift, gates, verdict, reasons } = await evaluateReleases(given);
+    expect(drift).toBeCloseTo(1.9);
+    expect(verdict).toBe('fail');
+    expect(reasons.join()).toMatch(/Gate drift: .*1\.90 nats.*Gate entropy: Entropy is 0\.100 .* 1\.000/);
+    const gate = gates!.find(({ name }) => name === 'drift')!;
+    expect(gate).toMatchObject({ verdict: 'fail', limit: 0.5, look: [{ task: 'c0', answer: '1' }, {}, {}] });
+    expect(completions).toBe(cases.length); // one attempt at each case is enough
+    // Asked again with other rules, nothing is played anew, and drift is still known.
+    const agent = agentSchema.parse({ name: given.agent.name, environment: world, evaluate: { gates: { drift: 2 } } });
+    const again = await evaluateReleases({ ...given, agent });
+    expect(again.drift).toBeCloseTo(1.9);
+    const like = await evaluateReleases({ ...given, candidate: named('like') });
+    expect(like.gates!.find(({ name }) => name === 'drift')).toMatchObject({ verdict: 'pass' });
+    // What is written at another temperature is no estimate of either.
+    const cool = agentSchema.parse({ name: given.agent.name, environment: world, evaluate: { temperature: 0.5 } });
+    const first = server;
+    onTestFinished(() => void first.close());
+    const { play: plain } = await gateway({ open: right, sure: right });
+    expect(await evaluateReleases({ ...given, agent: cool, play: plain })).toMatchObject({ drift: null });
   });
 
   it('stops when it is told to', async () => {

@@ -10,6 +10,7 @@ import type { Artifacts } from '../artifacts/artifacts.ts';
 import { audit } from '../audit.ts';
 import type { Config } from '../config.ts';
 import type { Engine } from '../engine/engine.ts';
+import { engineUpstream } from '../engine/open.ts';
 import { ConfigError } from '../errors.ts';
 import { openJudge } from '../score/ask-open.ts';
 import { loadChatCodec } from '../simulate/chat-codec.ts';
@@ -18,6 +19,7 @@ import { readReport, saveReport } from '../store/reports.ts';
 import { checkCompatibility, neededOf, serverOf } from './check-compatibility.ts';
 import { compatibilityGate } from './compatibility.ts';
 import type { Door } from './door.ts';
+import { measureDriftThrough, type WrittenTokens } from './drift.ts';
 import { embedAnswers } from './embed.ts';
 import { type EngineContender, engineContender } from './engine-contender.ts';
 import { caseContender, type Rewarded, type ThroughDoor, taskContender } from './http-contender.ts';
@@ -267,8 +269,14 @@ async function playOnEngine(
   }
 }
 
+/** Whether a server says which tokens it wrote: Pawl's own, vLLM, and one that is asked for them anyway. */
+const saysTokens = (upstreams: Config['upstreams'], { upstream }: Contestant): boolean =>
+  upstream === engineUpstream ||
+  upstreams[upstream]?.adapters?.kind === 'vllm' ||
+  upstreams[upstream]?.defaults.return_token_ids === true;
+
 function playThroughDoor(
-  { agent, store, suite, baseline, candidate }: EvaluateReleases,
+  { agent, store, suite, baseline, candidate, upstreams }: EvaluateReleases,
   door: Door,
   rewarded: Rewarded,
   rules: Rules,
@@ -279,17 +287,33 @@ function playThroughDoor(
     throw new ConfigError(
       `Suite ${suite.name} is of tasks, and agent ${agent.name} has no environment to play them in.`,
     );
+  // What is written at another temperature says neither how far a model has drifted nor how much it considers (drift.ts).
+  const isAsked = suite.kind === 'cases' && rules.beside !== undefined && temperature === 1;
+  const tokens = isAsked && saysTokens(upstreams, baseline) && saysTokens(upstreams, candidate);
   const contender = (release: Contestant, role: string): Contender => {
     const through: ThroughDoor = {
-      ...{ door, agent: agent.name, name: release.name, temperature, maxTokens, timeoutSeconds, concurrency },
+      ...{ door, agent: agent.name, name: release.name, temperature, maxTokens, timeoutSeconds, concurrency, tokens },
       prefix: `evaluation-${began}-${role}`,
     };
-    const kept = { store, agent: agent.name, release, suite, how: howOf(agent, suite, 'gateway'), reuse: true };
+    const how = { ...howOf(agent, suite, 'gateway'), ...(tokens ? { tokens } : {}) };
+    const kept = { store, agent: agent.name, release, suite, how, reuse: true };
     return keptContender(kept, (part) =>
       part.kind === 'cases' ? caseContender(through, rewarded, part) : taskContender(through, agent.environment!, part),
     );
   };
-  return playMatch({ ...rules, baseline: contender(baseline, 'a'), candidate: contender(candidate, 'b') });
+  const after = contender(candidate, 'b');
+  let written: readonly WrittenTokens[] = [];
+  const watched: Contender = {
+    name: after.name,
+    async play(playing) {
+      const played = await after.play(playing);
+      written = played.flatMap(([first]) => first?.tokens ?? []);
+      return played;
+    },
+  };
+  const behind = { ...door, agent: agent.name, release: baseline.name, timeoutSeconds, concurrency };
+  const drift = () => measureDriftThrough(behind, written, rules.signal);
+  return playMatch({ ...rules, baseline: contender(baseline, 'a'), candidate: watched, drift });
 }
 
 const usesReward = (suite: Suite<unknown>): boolean =>

@@ -28,6 +28,7 @@ export const readUsed = async (
     )
     select count(*)::integer as calls, (count(*) filter (where endpoint = 'chat'))::integer as chats,
       max(prompt_tokens + coalesce(completion_tokens, 0))::integer as "contextTokens",
+      round(avg(prompt_tokens))::integer as "promptTokens", round(avg(completion_tokens))::integer as "answerTokens",
       coalesce(bool_or(tools), false) as tools, coalesce(bool_or(structured), false) as structured,
       coalesce((select max(load) from minutes), 0)::double precision as load
     from lately`

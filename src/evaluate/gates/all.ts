@@ -26,7 +26,7 @@ export const gateSettings = z.strictObject({
   drift: z.number().positive().nullable().default(0.5).meta({
     unit: 'nats per token',
     description:
-      'KL(candidate ‖ baseline) on the cases above which the candidate fails; null: not looked at. Known only where the embedded engine plays tasks.',
+      'KL(candidate ‖ baseline) on the cases above which the candidate fails; null: not looked at. Known where Pawl’s engine plays tasks, and of cases where it or vLLM answers.',
   }),
   entropy: points('Least share of the baseline’s entropy that must be left.', 0.2),
   diversity: points(

@@ -21,7 +21,11 @@ function entropyOf(cases: readonly GatedCase[], side: 'baseline' | 'candidate'):
 export function entropyGate(cases: readonly GatedCase[], limit: number): Gate {
   const [baseline, candidate] = [entropyOf(cases, 'baseline'), entropyOf(cases, 'candidate')];
   if (cases.length < fewestCases || baseline === null || candidate === null || baseline <= 0)
-    return unmeasured(name, limit, 'Tokens and their probabilities are known only where Pawl’s engine plays.');
+    return unmeasured(
+      name,
+      limit,
+      'No server said which tokens were written and how likely each was; Pawl’s engine and vLLM do, at temperature 1.',
+    );
   const fails = candidate < limit * baseline;
   return {
     ...{ name, verdict: fails ? 'fail' : 'pass', baseline, candidate, limit },

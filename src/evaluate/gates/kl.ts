@@ -5,7 +5,11 @@ const name = 'drift';
 
 export function driftGate(cases: readonly GatedCase[], limit: number, drift: number | null): Gate {
   if (drift === null)
-    return unmeasured(name, limit, 'Tokens and their probabilities are known only where Pawl’s engine plays.');
+    return unmeasured(
+      name,
+      limit,
+      'No server said which tokens were written and how likely each was; Pawl’s engine and vLLM do, at temperature 1.',
+    );
   const fails = drift > limit;
   return {
     ...{ name, verdict: fails ? 'fail' : 'pass', baseline: 0, candidate: drift, limit },
