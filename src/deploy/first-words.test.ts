@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Turn } from '../collect/turn.ts';
 import { noteFirstWords } from '../store/first-words.ts';
-import { entry, noon, turn } from '../store/fixtures.ts';
+import { noon, turn } from '../store/fixtures.ts';
 import type { Window } from '../store/measures.ts';
 import { writeEntries } from '../store/record.ts';
 import { withStore } from '../store/test-store.ts';
