@@ -1,8 +1,8 @@
 /**
  * Real databases for tests: `withStore()` gives a fresh, migrated database, copied from a template. A run of many test files has
  * one embedded server for all of them (test-server.ts); a file that is run by itself starts its own at the first call and
- * stops it after the last test. With PAWL_TEST_DATABASE, the address of a
- * role that may create databases on a server of one's own, they are made there instead.
+ * stops it after the last test. With PAWL_TEST_DATABASE, the address of a role that may create databases on a server of one's
+ * own, they are made there instead; a few tests need a superuser there.
  */
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
