@@ -52,6 +52,8 @@ const scenarios: readonly Scenario[] = [
 const callsPerUser = 3;
 const lookEvery = 20;
 const types = ['billing', 'delivery', 'returns', 'account'];
+const languages = ['en', 'en', 'ko', 'de'];
+const lengths = ['up to 60', '61 to 250', '251 to 1000'];
 
 type Tally = { n: number; sum: number; squares: number };
 const tally = (): Tally => ({ n: 0, sum: 0, squares: 0 });
@@ -107,6 +109,8 @@ class Side {
     count(this.outcome, value);
     count(this.slice(`task type/${rng.pick(types)}`), value);
     count(this.slice(`personal data/${rng.chance(0.3) ? 'yes' : 'no'}`), value);
+    count(this.slice(`language/${rng.pick(languages)}`), value);
+    count(this.slice(`length/${rng.pick(lengths)}`), value);
     if (rng.chance(0.2)) count(this.feedback, rng.chance(value === 1 ? 0.9 : 0.4) ? 1 : 0);
   }
 

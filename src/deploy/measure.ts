@@ -6,6 +6,7 @@ import { readShadow } from '../store/shadows.ts';
 import { readSignalValues } from '../store/signal-values.ts';
 import { type Measurements, measure } from './checks/all.ts';
 import type { Both, Sides } from './checks/check.ts';
+import { readServed } from './first-words.ts';
 import type { Release } from './release.ts';
 import { isOpen, type Rollout, weightOf } from './rollout.ts';
 import type { Sample } from './slice.ts';
@@ -82,7 +83,7 @@ function sidesOf(store: Store, rollout: Rollout, windows: Both<Window>): Sides {
     share: weightOf(rollout),
     units: both((window) => countUnits(store, window)),
     calls: once(both((window) => readCalls(store, window))),
-    said: once(both((window) => readSaid(store, window, settings.outcome))),
+    said: once(both((window) => readServed(store, window, settings.outcome))),
     signals: (names, figureOf) => both((window) => readSignalValues(store, window, names, figureOf))(),
     slowerThan: (limitMs) => countSlow(store, windows.candidate, limitMs),
   };

@@ -1,6 +1,7 @@
 /**
- * Slices of an agent's users: those with one type of task, those with personal data in their words and those without. A mean
- * over everybody can rise while a part of them fares worse, so what is measured of all is measured of each slice too. Pure.
+ * Slices of an agent's users: those with one type of task, those with personal data in their words and those without, those who
+ * write one language, those who begin in few words or in many. A mean over everybody can rise while a part of them fares worse, so
+ * what is measured of all is measured of each slice too. Pure.
  *
  * A user is in every slice they had a conversation in. Only slices that hold a tenth of the users count, the ten largest of
  * each dimension at most; a dimension in which everybody is alike tells nothing that the mean does not.
@@ -9,10 +10,10 @@
 /** Values by unit (user, else trajectory): the mean of each, summed. */
 export type Sample = { readonly n: number; readonly sum: number; readonly squares: number };
 
-export const dimensions = ['task type', 'personal data'] as const;
+export const dimensions = ['task type', 'personal data', 'language', 'length'] as const;
 export type Dimension = (typeof dimensions)[number];
 
-/** `name` is the task type, or whether there is personal data: `yes` or `no`. */
+/** `name` is the task type; whether there is personal data, `yes` or `no`; the language, as `ko`; between how many characters. */
 export type Slice = { readonly dimension: Dimension; readonly name: string };
 
 /** What the users of one release got, all together and by slice. */
@@ -55,6 +56,10 @@ export const sliceTitle = ({ dimension, name }: Slice): string => {
       return `task type ${name}`;
     case 'personal data':
       return name === 'yes' ? 'with personal data' : 'without personal data';
+    case 'language':
+      return `language ${name}`;
+    case 'length':
+      return `length ${name} characters`;
     default:
       return dimension satisfies never;
   }

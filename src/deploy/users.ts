@@ -7,8 +7,8 @@
  * after      users of the candidate in that time; those of the baseline beside them had the same days
  */
 import { wilson } from '../evaluate/compare.ts';
-import { readSaid } from '../store/measures.ts';
 import type { Store } from '../store/postgres.ts';
+import { readServed } from './first-words.ts';
 import type { MeasuredOrigin, Rollout } from './rollout.ts';
 import { nobody, type Sample, type Served, sampleOf, slicesThatCount, sliceTitle } from './slice.ts';
 
@@ -50,7 +50,7 @@ export type UsersOf = {
 export async function measureUsers(store: Store, of: UsersOf, now: number): Promise<Users> {
   const { agent, outcome, baseline, candidate, collected, rollout, origin = 'production' } = of;
   const served = (release: string, { since, until }: UsersOf['collected']): Promise<Served> =>
-    readSaid(store, { agent, release, since, until, origin }, outcome);
+    readServed(store, { agent, release, since, until, origin }, outcome);
   const before = await served(baseline, collected);
   if (rollout === null || rollout.startedAt === null) return usersFrom(outcome, before, unserved, unserved);
   const rolledOut = { since: rollout.startedAt, until: rollout.endedAt ?? now };

@@ -17,7 +17,7 @@ const scripts: readonly (readonly [string, RegExp])[] = [
 ];
 
 const little: Readonly<Record<string, string>> = {
-  en: 'the and of to is in that it for you was with on are as be this have not your will has at from or by can we an if',
+  en: 'the and of to is in that it for you was with on are as be this have not your will has at from or by can we an if i my me do am please what how where would but there they',
   de: 'der die und in den von zu das mit sich des auf für ist im dem nicht ein eine als auch es an werden aus er hat dass sie nach ihre wird bei noch wie ich wir sind',
   fr: 'de la le et les des en un du une que est pour qui dans a par plus pas au sur ne se ce il sont avec votre vous nous être cette ou je',
   es: 'de la que el en y a los se del las un por con no una su para es al lo como más o pero sus le ha me si sin sobre este ya está usted',

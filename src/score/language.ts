@@ -9,7 +9,7 @@ export function language(wanted: 'same' | readonly string[]): ComputingScorer {
     throw new Error(`language takes 'same' or some of ${languages.join(', ')}; '${unknown ?? ''}' is none of them.`);
   return {
     name: 'language',
-    version: JSON.stringify(['language', 1, wanted === 'same' ? wanted : [...wanted].sort()]),
+    version: JSON.stringify(['language', 2, wanted === 'same' ? wanted : [...wanted].sort()]),
     inProcess: true,
     score: (input) =>
       byAnswer(input, ({ text, question }): Verdict => {

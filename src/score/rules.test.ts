@@ -107,6 +107,7 @@ describe('the language of a text', () => {
     ['Votre commande est partie lundi et elle arrive dans deux jours.', 'fr'],
     ['Su pedido salió el lunes y llegará en dos días.', 'es'],
     ['Ваш заказ отправлен в понедельник.', 'ru'],
+    ['I would like to cancel. I am Tara.', 'en'],
     ['OK', null],
     ['```\nthe and of to is\n```', null],
   ])('%s: %s', (text, expected) => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Turn } from '../collect/turn.ts';
 import { traffic } from '../deploy/fixtures.ts';
 import { entry, noon } from './fixtures.ts';
 import { callsQuery, readCalls, readSaid, saidQuery, type Window } from './measures.ts';
@@ -85,6 +86,22 @@ describe('measuring', () => {
       { dimension: 'personal data', name: 'yes', outcome: one(1) }, // ann's a
       { dimension: 'task type', name: 'unknown', outcome: one(0) }, // ann's c
     ]);
+  });
+
+  it('finds personal data where the request is a bare text of the user', async () => {
+    const store = await withStore();
+    const found = { redactions: { email: 1 }, release: 'v2' };
+    const texts: Partial<Turn>[] = [
+      { endpoint: 'responses', request: { instructions: 'Write to [EMAIL_1].', input: 'I am [EMAIL_2].' } },
+      { endpoint: 'completions', request: { prompt: 'I am [EMAIL_1].' } },
+      { endpoint: 'responses', request: { instructions: 'Write to [EMAIL_1].', input: 'I am Ann.' } },
+    ];
+    await writeEntries(
+      store,
+      texts.map((text, i) => entry.turn({ ...found, ...text, trajectory: `t${i}` })),
+    );
+    const { rows } = await store.pool.query('select personal from pawl.turns order by trajectory');
+    expect(rows.map(({ personal }) => personal)).toEqual([true, true, false]);
   });
 
   it('takes a user as one, whatever they did, and finds signals by trajectory, turn and key', async () => {

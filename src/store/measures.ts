@@ -11,6 +11,7 @@
  *
  * Outcomes are also taken by slice of the traffic (deploy/slice.ts). Which slices a trajectory is in is told by its first
  * turn alone: what the user wrote before the release had said anything. Later turns are partly the release's own doing.
+ * Language and length of it are known of conversations that were looked at (first-words.ts); the others are in no such slice.
  */
 import type { Origin } from '../collect/trajectory.ts';
 import type { Dimension, Sample, Served } from '../deploy/slice.ts';
@@ -74,7 +75,8 @@ const isFree = `not exists (select from pawl.pins p where p.agent = $1 and p.kin
 
 /** The trajectories of the window that the release answered alone, and whose they are. */
 export const ownTrajectories = `own as materialized (
-  select t.id, t.started_at, coalesce('u:' || t.user_id, 't:' || t.id) as unit, first.task_type, first.personal
+  select t.id, t.started_at, coalesce('u:' || t.user_id, 't:' || t.id) as unit, first.task_type, first.personal,
+    t.first_language, t.first_chars
   from pawl.trajectories t left join lateral (
     select 1 as one from pawl.turns x where x.trajectory = t.id and x.agent = $1 and x.day ${weekBeyond}
       and (x.release <> $2 or x.assigned is not null) limit 1
@@ -108,11 +110,11 @@ export const ownSignals = `
  */
 export const saidQuery = `
 with ${ownTrajectories}, said as materialized (
-  select o.unit, o.id, o.task_type, o.personal, s.kind, s.value, s.at, s.identity, s.user_id, s.key_id
+  select o.unit, o.id, o.task_type, o.personal, o.first_language, o.first_chars, s.kind, s.value, s.at, s.identity, s.user_id, s.key_id
   from own o, lateral (${ownSignals}) s
   where (s.kind = 'feedback' and s.value between 0 and 1) or (s.kind = 'outcome' and s.name = $6 and s.value is not null)
 ), outcomes as (
-  select distinct on (id) unit, id, task_type, personal, value
+  select distinct on (id) unit, id, task_type, personal, first_language, first_chars, value
   from said where kind = 'outcome' order by id, at desc, identity collate "C" desc
 ), named as (
   select s.unit, s.id, coalesce(s.user_id, s.identity) as name, avg(s.value) as value,
@@ -134,8 +136,12 @@ with ${ownTrajectories}, said as materialized (
   from outcomes o, lateral (values
     (null, null),
     ('task type', coalesce(o.task_type, 'unknown')),
-    ('personal data', case when o.personal then 'yes' else 'no' end)
+    ('personal data', case when o.personal then 'yes' else 'no' end),
+    ('language', o.first_language),
+    ('length', case when o.first_chars <= 60 then 'up to 60' when o.first_chars <= 250 then '61 to 250'
+      when o.first_chars <= 1000 then '251 to 1000' else 'over 1000' end)
   ) v(dimension, slice)
+  where v.dimension is null or (v.slice is not null and (v.dimension <> 'length' or o.first_chars > 0))
   group by 2, 3, 4
 )
 select kind, dimension, slice, count(*) as n, sum(value) as sum, sum(value * value) as squares

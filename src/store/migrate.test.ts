@@ -37,6 +37,51 @@ test('many processes that start at once migrate once', async () => {
   expect(done.flat().sort()).toEqual(readMigrations().map(({ name }) => name));
 });
 
+test('migrations cut off at any statement are gone on with, and end in the schema of undisturbed ones', async () => {
+  const store = await withStore();
+  const schema = async () =>
+    (
+      await store.pool.query(
+        `select table_name, column_name, data_type, is_nullable, column_default from information_schema.columns
+         where table_schema = 'pawl' order by 1, 2`,
+      )
+    ).rows;
+  const undisturbed = await schema();
+  await store.pool.query('drop schema pawl cascade');
+  let cuts = 0;
+  for (let at = 1, done = false; !done; at++) {
+    const { pool } = openPool(store.url, 1, scanning);
+    pool.on('connect', (client) => {
+      client.on('error', () => {});
+      let n = 0;
+      const query = client.query.bind(client) as (...given: unknown[]) => unknown;
+      Object.assign(client, {
+        query(...given: unknown[]) {
+          const { stream } = (client as unknown as { connection: { stream: { destroy(): void; destroySoon(): void } } })
+            .connection;
+          n++;
+          if (n === at && at % 2 === 0) stream.destroy();
+          const answer = query(...given);
+          // Sent, and nobody reads what became of it.
+          if (n === at && at % 2 === 1) stream.destroySoon();
+          return answer;
+        },
+      });
+    });
+    try {
+      await migrate(pool);
+      done = true;
+    } catch {
+      cuts++;
+    }
+    await pool.end();
+  }
+  expect(cuts).toBeGreaterThan(10);
+  expect(await schema()).toEqual(undisturbed);
+  const { rows } = await store.pool.query('select name from pawl.migrations order by name');
+  expect(rows.map(({ name }) => name)).toEqual(readMigrations().map(({ name }) => name));
+});
+
 test('a migration that fails leaves nothing of itself and can be run again', async () => {
   const store = await withStore();
   await store.pool.query('drop schema pawl cascade');

@@ -12,9 +12,13 @@ const mask = /\[(?:[a-z][a-z-]{2,30}|[A-Z][A-Z_]{1,30}(?:_(?:\d{1,9}|h[a-z0-9]{1
 
 /** Masks of redaction in a user's words; a company's address in its own instructions or answers does not count. */
 export function isPersonal(request: Turn['request'], redactions: Turn['redactions']): boolean {
-  for (const _ in redactions) return Object.values(request).some(isOfUserWithMask);
+  for (const _ in redactions)
+    return isMasked(request.input) || isMasked(request.prompt) || Object.values(request).some(isOfUserWithMask);
   return false;
 }
+
+/** Where nobody else speaks, a bare text is the user's. */
+const isMasked = (said: unknown): boolean => typeof said === 'string' && mask.test(said);
 
 function isOfUserWithMask(said: unknown): boolean {
   if (Array.isArray(said)) return said.some(isOfUserWithMask);

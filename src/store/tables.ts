@@ -50,6 +50,8 @@ export type TrajectoriesTable = {
   latency_ms: number;
   release: string;
   release_at: Date;
+  first_language: string | null;
+  first_chars: number | null;
 };
 
 export type TurnsTable = TurnColumnTypes & {

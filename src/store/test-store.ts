@@ -1,7 +1,8 @@
 /**
  * Real databases for tests: `withStore()` gives a fresh, migrated database, copied from a template. A run of many test files has
  * one embedded server for all of them (test-server.ts); a file that is run by itself starts its own at the first call and
- * stops it after the last test. With PAWL_TEST_DATABASE, the address of a superuser on a server of one's own, the databases are made there instead.
+ * stops it after the last test. With PAWL_TEST_DATABASE, the address of a role that may create databases on a server of one's
+ * own, they are made there instead; a few tests need a superuser there.
  */
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
@@ -17,6 +18,7 @@ type Running = {
   /** Migrated, to be copied. */
   readonly template: string;
   readonly admin: pg.Pool;
+  readonly kind: Store['kind'];
   readonly stop: () => Promise<void>;
 };
 let running: Promise<Running> | null = null;
@@ -27,11 +29,11 @@ const open = new Set<Store>();
 
 const ownServer = async (): Promise<Running> => {
   const { url, template, stop } = await startTestServer();
-  return { url, template, admin: adminOf(url), stop };
+  return { url, template, admin: adminOf(url), kind: 'embedded', stop };
 };
 
 const sharedServer = ({ url, template }: { readonly url: string; readonly template: string }): Running => ({
-  ...{ url, template, admin: adminOf(url) },
+  ...{ url, template, admin: adminOf(url), kind: 'embedded' },
   stop: async () => {},
 });
 
@@ -47,7 +49,7 @@ const serverAt = async (url: string): Promise<Running> => {
     await last.query(`drop database ${template} with (force)`);
     await last.end();
   };
-  return { url, template, admin, stop };
+  return { url, template, admin, kind: 'external', stop };
 };
 
 const start = async (): Promise<Running> => {
@@ -60,11 +62,11 @@ const start = async (): Promise<Running> => {
 /** A fresh database. Closed and dropped when the test ends, or, outside a test, after the file's last one. */
 export const withStore = async (options: { poolSize?: number } = {}): Promise<Store> => {
   running ??= start();
-  const { url, template, admin } = await running;
+  const { url, template, admin, kind } = await running;
   const name = `${template}_${file}_${++databases}`;
   await admin.query(`create database ${name} template ${template}`);
   const store = await connectStore(at(url, name), {
-    kind: 'embedded',
+    kind,
     poolSize: options.poolSize ?? 5,
     onClose: async () => {
       open.delete(store);
