@@ -10,7 +10,6 @@
  */
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
 import type { Logger } from 'pino';
 import { ensureAdminToken, knownAdmin } from './api/admin.ts';
 import { createListener } from './api/http.ts';
@@ -19,6 +18,7 @@ import { openArtifacts } from './artifacts/open.ts';
 import { startTidying } from './artifacts/tidying.ts';
 import { recordedByAll } from './collect/recorded.ts';
 import type { Recorder } from './collect/recorder.ts';
+import { collectAlone } from './collector.ts';
 import type { Config } from './config.ts';
 import type { KeptEngine } from './engine/keep.ts';
 import { BoundaryError, ConfigError } from './errors.ts';
@@ -97,9 +97,7 @@ type Started = {
 export async function serve(config: Config, log: Logger, options: ServeOptions): Promise<Serving> {
   const { show, say, signal, linesLost = () => 0, passing = false, child = null } = options;
   const roles = new Set<Role>(options.roles ?? allRoles);
-  // Little survives a request, so there is little to share out: waking four threads for every collection of young
-  // garbage, in each of two heaps, took a twentieth of all processor time at full load.
-  setFlagsFromString('--no-parallel-scavenge');
+  collectAlone();
   const lock = await lockHome(config.home, {
     onWait: (pid) => say?.(`Waiting for process ${pid}, a command that works in ${config.home} …`),
   });

@@ -277,7 +277,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     forwarding.firstByteAt ??= performance.now();
     forwarding.keep(chunk);
     if (chunk.length === this.length) {
-      forwarding.response.end(chunk); // the whole answer in one piece: one write for head and body
+      endWith(forwarding.response, chunk);
       return;
     }
     forwarding.lastButOne = chunk.length > 1 ? chunk[chunk.length - 2]! : forwarding.lastByte;
@@ -364,6 +364,15 @@ class Attempt implements Dispatcher.DispatchHandler {
       forwarding.finish('error', error);
     }
   }
+}
+
+/** Characters that stand for one byte each are written behind the head in one piece; longer ones would be copied once more for it. */
+const SHORT_ANSWER = 16 * 1024;
+
+/** The whole answer in one piece. */
+function endWith(response: ServerResponse, body: Uint8Array): void {
+  if (body.length > SHORT_ANSWER) response.end(body);
+  else response.end(Buffer.from(body.buffer, body.byteOffset, body.length).toString('latin1'), 'latin1');
 }
 
 const codeOf = (error: Error): string => ('code' in error ? String(error.code) : '');

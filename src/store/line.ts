@@ -12,7 +12,7 @@ import type { JournalEntry } from '../collect/signal.ts';
 import type { Choice, Turn } from '../collect/turn.ts';
 import { type Content, createNames, type IsKnown, type Names, type Part, splitContent } from './content.ts';
 import { isPersonal, taskTypeOf, toolsCalledOf } from './slices.ts';
-import { storable, storableJson } from './storable.ts';
+import { storable } from './storable.ts';
 import { type StoredTurn, type TurnField, turnColumns } from './turn-columns.ts';
 import { type Inner, ofInner, type TurnValues, type WrittenTurn } from './turn-rows.ts';
 
@@ -49,7 +49,8 @@ export type Naming = { readonly names: Names; readonly isKnown: IsKnown };
 const carryAll: Naming = { names: createNames(''), isKnown: () => false };
 
 /** Cannot stand inside the facts before it: a quotation mark in a JSON string is escaped. */
-const ENTRY = Buffer.from(',"entry":');
+const ENTRY = ',"entry":';
+const entryBytes = Buffer.from(ENTRY);
 const BODIES = ',"bodies":[';
 
 export function encodeLine(entry: JournalEntry, naming = carryAll): string {
@@ -70,8 +71,9 @@ type Encoded = {
   readonly carries: boolean;
 };
 
-export function encodeTurn(turn: Turn, naming: Naming): Encoded {
-  return encodeColumns(turn, tokensOf(turn.choices), turn, naming);
+/** `begin`: its first bytes, where something is to stand before the facts (signed-line.ts). */
+export function encodeTurn(turn: Turn, naming: Naming, begin = '{'): Encoded {
+  return encodeColumns(turn, tokensOf(turn.choices), turn, naming, begin);
 }
 
 type Tokens = Pick<StoredTurn, 'tokenIds' | 'logprobs' | 'tokenCounts'>;
@@ -81,6 +83,7 @@ function encodeColumns(
   tokens: Tokens | null,
   content: Content,
   naming: Naming,
+  begin = '{',
 ): Encoded {
   const { frame, refs, parts, bytes } = splitContent(content, naming.names, naming.isKnown);
   const inner: Inner = {
@@ -91,20 +94,29 @@ function encodeColumns(
     contentBytes: bytes,
     parts: refs,
   };
-  const carried = parts.map((part) => ({ part, body: bodyOf(part) }));
-  const messages = carried.map(({ part, body }) =>
-    part.of === null ? ([part.hash, Buffer.byteLength(body)] as const) : ([part.hash, body.length, 1] as const),
-  );
-  const before = opening({ kind: 'turn', agent: facts.agent, at: facts.startedAt, messages });
-  const bodies = carried.map(({ body }) => body).join(',');
-  const text = `${before}{${columnsOf(facts, inner)}"frame":${frame}}${BODIES}${bodies}]}`;
-  return { text, values: { facts, inner, frame }, carries: carried.length > 0 };
+  let messages = '';
+  let bodies = '';
+  for (const part of parts) {
+    const body = bodyOf(part);
+    const comma = bodies === '' ? '' : ',';
+    messages +=
+      part.of === null
+        ? `${comma}["${part.hash}",${Buffer.byteLength(body)}]`
+        : `${comma}["${part.hash}",${body.length},1]`;
+    bodies += comma + body;
+  }
+  // In one go: what is put together, looked through or cut is copied each time.
+  const before = `${begin}"kind":"turn","agent":${storable(facts.agent)},"at":${storable(facts.startedAt)},"messages":[`;
+  const text = `${before}${messages}]${ENTRY}{${columnsOf(facts, inner)}"frame":${frame}}${BODIES}${bodies}]}`;
+  return { text, values: { facts, inner, frame }, carries: parts.length > 0 };
 }
 
 /** The frame is put behind the others as it is. */
 const ofFacts = (Object.keys(turnColumns) as TurnField[]).filter(
   (field) => field !== 'frame' && !(ofInner as readonly string[]).includes(field),
 );
+const namesOfFacts = ofFacts.map((field) => `"${field}":`);
+const namesOfInner = ofInner.map((field) => `"${field}":`);
 
 /**
  * Field by field: an object of so many fields that is put together from others takes JSON.stringify three times as long as one
@@ -112,23 +124,15 @@ const ofFacts = (Object.keys(turnColumns) as TurnField[]).filter(
  */
 function columnsOf(facts: Omit<Turn, keyof Content>, inner: Inner): string {
   let json = '';
-  for (const field of ofFacts) {
-    const value = facts[field as keyof typeof facts];
-    if (value !== undefined) json += `"${field}":${jsonOf(value)},`;
+  for (let i = 0; i < ofFacts.length; i++) {
+    const value = facts[ofFacts[i] as keyof typeof facts];
+    if (value !== undefined) json += `${namesOfFacts[i]}${storable(value)},`;
   }
-  for (const field of ofInner) {
-    const value = inner[field];
-    if (value !== undefined) json += `"${field}":${jsonOf(value)},`;
+  for (let i = 0; i < ofInner.length; i++) {
+    const value = inner[ofInner[i]!];
+    if (value !== undefined) json += `${namesOfInner[i]}${storable(value)},`;
   }
-  return storableJson(json);
-}
-
-/** As JSON.stringify writes it; most values are numbers, null or short plain words, and need no call of it. */
-function jsonOf(value: unknown): string {
-  if (value === null || value === true || value === false) return `${value}`;
-  if (typeof value === 'number') return Number.isFinite(value) ? `${value}` : 'null';
-  if (typeof value === 'string' && value.length < 64 && /^[\w .:/-]*$/.test(value)) return `"${value}"`;
-  return JSON.stringify(value);
+  return json;
 }
 
 const bodyOf = ({ body, of }: Part): string => body ?? JSON.stringify(of);
@@ -137,7 +141,7 @@ const opening = (facts: Facts): string => `${storable(facts).slice(0, -1)}${ENTR
 
 /** Throws when the bytes are not a line. What the entry and the messages hold is not looked at. */
 export function readLine(payload: Buffer): Line {
-  const opened = payload.indexOf(ENTRY);
+  const opened = payload.indexOf(entryBytes);
   if (opened < 0 || payload.at(-1) !== 0x7d) throw new Error('This is not a line of the journal.');
   const { kind, agent, at, messages, bytes } = JSON.parse(`${payload.toString('utf8', 0, opened)}}`) as Facts;
   const entry = opened + ENTRY.length;

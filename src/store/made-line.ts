@@ -8,7 +8,7 @@ import type { Sibling } from '../collect/sibling.ts';
 import type { Turn } from '../collect/turn.ts';
 import { UnfitValue } from './copy.ts';
 import { type CarriedPart, encodeLine, encodeTurn, type Line, type Naming, readLine } from './line.ts';
-import { readSignedLine, signLine } from './signed-line.ts';
+import { beginning, readSignedLine, signLine } from './signed-line.ts';
 import { storableText } from './storable.ts';
 import { type TurnValues, type WrittenTurn, writeTurn } from './turn-rows.ts';
 
@@ -20,10 +20,10 @@ export type MadeLine = {
 
 /** `by`: the client key that it came with. */
 export function makeLine(turn: Turn, naming: Naming, by: string | null | undefined): MadeLine {
-  const { text, values, carries } = encodeTurn(turn, naming);
+  const { text, values, carries } = encodeTurn(turn, naming, beginning(by));
   const agent = storableText(turn.agent);
   const made = { agent, at: turn.startedAt, by: by ?? undefined, turn: fitting(values), carries };
-  return { text: signLine(text, by), journalled: (payload) => new JournalledTurn(payload, made) };
+  return { text, journalled: (payload) => new JournalledTurn(payload, made) };
 }
 
 export const makeSiblingLine = (sibling: Sibling, by: string | null | undefined): MadeLine => ({

@@ -8,8 +8,12 @@ import { type Line, readLine } from './line.ts';
 const signature = /^\{"by":"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})",/;
 const signatureBytes = 48;
 
+/** What a signed line begins with. */
+export const beginning = (key: string | null | undefined): string =>
+  key === null || key === undefined ? '{' : `{"by":"${key}",`;
+
 export const signLine = (line: string, key: string | null | undefined): string =>
-  key === null || key === undefined ? line : `{"by":"${key}",${line.slice(1)}`;
+  key === null || key === undefined ? line : beginning(key) + line.slice(1);
 
 /** Throws as `readLine` does. */
 export function readSignedLine(payload: Buffer): Line {

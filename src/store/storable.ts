@@ -4,8 +4,26 @@
 export function storable(value: object | string | number | null): string;
 export function storable(value: unknown): string | undefined;
 export function storable(value: unknown): string | undefined {
+  const plain = plainJson(value);
+  if (plain !== null) return plain;
   const json = JSON.stringify(value) as string | undefined;
   return json === undefined ? undefined : storableJson(json);
+}
+
+const shortPlain = /^[\w .:/-]*$/;
+
+/** Most values are numbers, null or short plain words, and need no call of JSON.stringify; null: this is none of them. */
+function plainJson(value: unknown): string | null {
+  switch (typeof value) {
+    case 'string':
+      return value.length < 64 && shortPlain.test(value) ? `"${value}"` : null;
+    case 'number':
+      return Number.isFinite(value) ? `${value}` : 'null';
+    case 'boolean':
+      return value ? 'true' : 'false';
+    default:
+      return value === null ? 'null' : null;
+  }
 }
 
 /**

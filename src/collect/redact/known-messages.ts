@@ -64,6 +64,11 @@ export function createKnownMessages(shares = 1): KnownMessages {
   const changedLengths = createRecent<true, number>(10_000); // most messages need no hash to be told from those that were changed
   let texts = new Map<object, string>(); // of what was parsed last
 
+  /** They are as they came: not to be kept. */
+  function forgetTexts(): void {
+    if (texts.size > 0) texts = new Map();
+  }
+
   function known(text: string, tag = tagOf(text)): Unchanged | undefined {
     const found = unchanged.get(tag);
     return found?.text === text ? found : undefined;
@@ -134,7 +139,7 @@ export function createKnownMessages(shares = 1): KnownMessages {
 
   return {
     parse(text) {
-      texts = new Map();
+      forgetTexts();
       const { expected, at } = knownIn(text);
       const split = splitLists(text, lists, expected);
       const request = split === null ? undefined : parseUntrusted(split.rest);
@@ -160,7 +165,7 @@ export function createKnownMessages(shares = 1): KnownMessages {
           rest[name] = null; // its place is kept
         }
       } finally {
-        texts = new Map(); // as they came: not to be kept
+        forgetTexts();
       }
       const cleaned = redaction.clean(rest);
       for (const [name, list] of taken) cleaned[name] = list;

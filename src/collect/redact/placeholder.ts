@@ -26,15 +26,28 @@ export class Dropped extends Error {
   }
 }
 
-export const maskName = (kind: string): string => kind.toUpperCase().replaceAll('-', '_');
+const maskNames = new Map<string, string>();
+/** There are as many kinds as the built-in and the agents' own recognizers find. */
+export function maskName(kind: string): string {
+  let name = maskNames.get(kind);
+  if (name === undefined) {
+    name = kind.toUpperCase().replaceAll('-', '_');
+    maskNames.set(kind, name);
+  }
+  return name;
+}
+
+/** Of printable ASCII without spaces, which most values are, case alone has more than one form. */
+const isPlain = /^[!-~]+$/;
 
 /** One form for what people write in several: case, width, and what stands between digits. */
 export function plainValue(value: string): string {
-  const plain = value.normalize('NFKC').toLowerCase().replace(/\s+/g, ' ').trim();
+  const plain = isPlain.test(value)
+    ? value.toLowerCase()
+    : value.normalize('NFKC').toLowerCase().replace(/\s+/g, ' ').trim();
+  if (plain.includes('@')) return plain;
   const digits = plain.replace(/[^0-9]/g, '').length;
-  return digits >= 6 && !plain.includes('@') && digits * 2 >= plain.length
-    ? plain.replace(/[^\p{L}\p{N}]/gu, '')
-    : plain;
+  return digits >= 6 && digits * 2 >= plain.length ? plain.replace(/[^\p{L}\p{N}]/gu, '') : plain;
 }
 
 /** What `hash` writes down is an HMAC. What only tells values of a conversation apart is a keyed hash too, for a quarter of the time. */

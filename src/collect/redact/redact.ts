@@ -61,16 +61,22 @@ export function openRedaction(options: Options = {}): Redaction {
   const { rules = ordinaryRules, work = workOfTurn(), numbers = new Map() } = options;
   const counts: Counts = {};
   const finds: Find[] = [];
-  const told = new Map<string, string>();
-  const known = new Map<string, Find>(); // the same value comes often, and hashing it is most of the cost
+  // Made when they are needed: in most turns nothing is found.
+  let told: Map<string, string> | null = null;
+  let known: Map<string, Find> | null = null; // the same value comes often, and hashing it is most of the cost
   const placeOf = (kind: string, digest: string) => placeholderOf(kind, digest, rules.policyOf(kind), numbers);
   const place = ({ kind, isContextual = false }: Pick<Span, 'kind' | 'isContextual'>, value: string): string => {
-    let find = known.get(`${kind} ${value}`);
+    const name = `${kind} ${value}`;
+    known ??= new Map();
+    let find = known.get(name);
     if (find === undefined || (isContextual && !find.isContextual)) {
       const digest = digestOf(kind, value, rules.policyOf(kind), rules.key);
       find = { kind, digest, placed: placeOf(kind, digest), isContextual };
-      known.set(`${kind} ${value}`, find);
-      if (isContextual) told.set(value, find.placed);
+      known.set(name, find);
+      if (isContextual) {
+        told ??= new Map();
+        told.set(value, find.placed);
+      }
     }
     counts[kind] = (counts[kind] ?? 0) + 1;
     finds.push(find);
@@ -79,7 +85,7 @@ export function openRedaction(options: Options = {}): Redaction {
   const context: Context = { rules, nesting: 0, work, place, about: null };
   return {
     clean: <T>(value: T): T => walk(value, context, 0) as T,
-    spread: <T>(value: T): T => (told.size === 0 ? value : (spreading(told, (n) => spend(context, n))(value) as T)),
+    spread: <T>(value: T): T => (told === null ? value : (spreading(told, (n) => spend(context, n))(value) as T)),
     again(before) {
       const isSame = before.every(({ kind, digest, placed }) => placeOf(kind, digest) === placed);
       if (isSame) for (const { kind } of before) counts[kind] = (counts[kind] ?? 0) + 1;
