@@ -80,7 +80,7 @@ export function createCandidates<Note>(of: {
   const users = owners(of.people);
   const [keys, sources, tenants, taskTypes] = [owners(), owners(), owners(), owners()];
   const [scores, drawn, questions] = [column(Float64Array), column(Uint32Array), column(Uint32Array)];
-  const draws = shelves();
+  const draws = shelves(pagesOfColumn);
   const draw = (words: number, ...by: string[]): number[] => {
     const digest = createHash('sha256')
       .update(JSON.stringify([seed, ...by]))

@@ -93,7 +93,7 @@ test('words that only ask are no part of a question, whatever their endings', as
   expect(await size('When will my order arrive?')).toBeLessThan(5);
 });
 
-test('among thousands of questions the count is what comparing each with each gives, on a shelf that holds a page', async () => {
+test('among thousands of questions the count is what comparing each with each gives, on shelves that hold four pages', async () => {
   let state = 7;
   const draw = (below: number) => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
@@ -107,7 +107,7 @@ test('among thousands of questions the count is what comparing each with each gi
   const people = patterns.map(() => [draw(30), draw(30)]);
   const shelves: Shelf[] = [];
   const crowd = createCrowd(k, () => {
-    shelves.push(openShelf(folder, 1));
+    shelves.push(openShelf(folder, 4));
     return shelves.at(-1)!;
   });
   const numbers = patterns.map((pattern, i) => crowd.add(pattern, people[i]!));

@@ -173,10 +173,11 @@ export function createCrowd(k: number, shelves: Shelves): Crowd {
           }
         }
       };
-      if (open.includes(1))
+      const room = new BigUint64Array(open.includes(1) ? all.length : 0);
+      if (room.length > 0)
         for (let band = 0; band < bands; band++) {
           let looked = 0;
-          for (const alike of alikeIn(all, (number) => shelf.get(starts.get(number) + band)))
+          for (const alike of alikeIn(all, (number) => shelf.get(starts.get(number) + band), room))
             for (const number of alike) {
               if (open[number] === 0) continue;
               join(number, alike);

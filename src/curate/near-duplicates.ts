@@ -59,9 +59,10 @@ export function createWordings(shelves: Shelves): Wordings {
   async function sharedKeys(among: Uint32Array): Promise<Shared> {
     const keys = shelves();
     const begins = [0];
+    const room = new BigUint64Array(among.length);
     for (let band = 0; band < bands; band++) {
       const keyOf = (number: number) => bandKey(read(number), band, bands);
-      for (const [first] of alikeIn(among, keyOf)) keys.add([keyOf(first!), 0]);
+      for (const [first] of alikeIn(among, keyOf, room)) keys.add([keyOf(first!), 0]);
       begins.push(keys.length);
       await breathe();
     }

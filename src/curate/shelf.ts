@@ -21,11 +21,11 @@ const inPage = 1024; // words: 4 KiB, so that a look at one of millions is a sma
 /** Another shelf; `held`: how many pages of it are in memory. */
 export type Shelves = (held?: number) => Shelf;
 
-/** Of four bytes each of a million, and most of them in memory. */
-export const pagesOfColumn = 1024;
+/** What is read in order, or a number at a time: 1 MB. */
+export const pagesOfColumn = 256;
 
-/** `held`: pages in memory. */
-export function openShelf(folder: string, held = 4096): Shelf {
+/** `held`: pages in memory, 4 MB. */
+export function openShelf(folder: string, held = 1024): Shelf {
   const path = join(folder, `.draft-${process.pid}-${randomBytes(6).toString('hex')}`);
   let file: number | null = null;
   let length = 0;
