@@ -21,7 +21,7 @@ const IMPORTED_AT_ONCE = 50;
 const userOf = (number: number): string => `zq${number}@canary-mail.com`;
 
 export type CanaryResult = {
-  /** `kind in file`, of each value that survived. */
+  /** `kind in file: …what stands around it…`, the first of each value that survived. */
   readonly survivors: string[];
   readonly kinds: number;
   readonly turns: number;
@@ -263,7 +263,7 @@ function search(texts: readonly (readonly [string, Buffer])[], people: number): 
         begins[placeOf(four)] = 1;
         values.set(four, [...(values.get(four) ?? []), { kind, bytes }]);
       }
-  const survivors = new Set<string>();
+  const survivors = new Map<string, string>();
   for (const [where, bytes] of texts) {
     let four = 0;
     for (let i = 0; i < bytes.length; i++) {
@@ -272,16 +272,21 @@ function search(texts: readonly (readonly [string, Buffer])[], people: number): 
       for (const { kind, bytes: value } of values.get(four) ?? [])
         if (
           bytes.compare(value, 0, value.length, i - 3, Math.min(bytes.length, i - 3 + value.length)) === 0 &&
-          !isPartOfNumber(bytes, i - 3, value)
+          !isPartOfNumber(bytes, i - 3, value) &&
+          !survivors.has(`${kind} in ${where}`)
         )
-          survivors.add(`${kind} in ${where}`);
+          survivors.set(`${kind} in ${where}`, bytes.toString('latin1', Math.max(0, i - 43), i + 40));
     }
   }
-  return [...survivors];
+  return [...survivors].map(([what, around]) => `${what}: …${around.replace(/[^ -~]+/g, ' ')}…`);
 }
 
-/** Seven digits are in one of a thousand times in milliseconds by chance. */
+/**
+ * Seven digits are in one of a thousand times in milliseconds by chance, and two, a dash and five in one of 500,000 UUIDs: what is left
+ * of somebody's number has no digit of either beside it.
+ */
 function isPartOfNumber(bytes: Buffer, at: number, value: Buffer): boolean {
-  const isDigit = (byte: number | undefined): boolean => byte !== undefined && byte >= 48 && byte <= 57;
-  return value.length < 10 && value.every(isDigit) && (isDigit(bytes[at - 1]) || isDigit(bytes[at + value.length]));
+  const isHex = (byte: number | undefined): boolean => byte !== undefined && /[0-9a-f]/.test(String.fromCharCode(byte));
+  const isShort = value.length < 10 && value.every((byte) => byte === 45 || (byte >= 48 && byte <= 57));
+  return isShort && (isHex(bytes[at - 1]) || isHex(bytes[at + value.length]));
 }

@@ -14,9 +14,11 @@ const found = z
     z.string(),
     z.object({
       count,
-      in: count.openapi({ description: 'Conversations.' }),
-      where: z.record(z.string(), count).openapi({ description: 'By whose words: user, assistant, tool, answer …' }),
-      first: z.array(z.string()).openapi({ description: 'The first ten conversations.' }),
+      in: count.openapi({ description: 'Conversations, and comments or corrections.' }),
+      where: z
+        .record(z.string(), count)
+        .openapi({ description: 'By whose words: user, assistant, tool, answer, explored answer, feedback …' }),
+      first: z.array(z.string()).openapi({ description: 'The first ten of them.' }),
     }),
   )
   .openapi('PiiFound', { description: 'By kind.' });

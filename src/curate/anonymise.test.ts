@@ -59,3 +59,29 @@ test('a kind that is dropped keeps the conversation out; without entities names 
     'My name is Karen Jones, key [EMPLOYEE_1], [KR_RRN].',
   );
 });
+
+test('who is named by what they say is masked in the instructions too, and has one number in all threads of the conversation', async () => {
+  const one = made([
+    { role: 'system', content: 'You are Acme’s. Caller: Karen Jones.' },
+    { role: 'user', content: 'My name is Karen Jones.' },
+    { role: 'assistant', content: 'Hello.' },
+  ]);
+  const other = made([
+    { role: 'user', content: 'My name is Robert Miller, a friend of Karen Jones.' },
+    { role: 'assistant', content: 'Hello.' },
+  ]);
+  const plain = made([
+    { role: 'user', content: 'Where is it?' },
+    { role: 'assistant', content: 'Here.' },
+  ]);
+  const rows = [one, other, plain].flatMap((each) => (each.kind === 'row' ? each.row : []));
+  const row: Made = { kind: 'row', row: { ...rows[0]!, threads: rows.flatMap(({ threads }) => threads) } };
+  const cleaned = await anonymiseRow(row, await openAnonymiser(piiSettings.parse({})));
+  const threads = cleaned.kind === 'row' ? cleaned.row.threads : [];
+  expect(threads.map(({ messages }) => messages.map(({ content }) => content))).toEqual([
+    ['You are Acme’s. Caller: [PERSON_1].', 'My name is [PERSON_1].', 'Hello.'],
+    ['My name is [PERSON_2], a friend of [PERSON_1].', 'Hello.'],
+    ['Where is it?', 'Here.'],
+  ]);
+  expect(threads.map(({ answers }) => answers[0]?.exact)).toEqual([undefined, undefined, exact]);
+});

@@ -1,8 +1,9 @@
 /**
  * The second look at what is personal, before anything becomes a dataset: what recognizers have learned since it was recorded, and
  * named entities, in what people, tools and the model said. What the agent itself was told (its instructions, its tools) is
- * looked at for what has a form only: a company's name in its own prompt is no leak. Numbers go on where those of the recording
- * ended. A thread in which anything was replaced loses its exact tokens, since they spell it out.
+ * looked at for what has a form only: a company's name in its own prompt is no leak. A name that somebody says is masked in the
+ * instructions too, where the caller's are often put. Numbers go on where those of the recording ended, and are the same in all
+ * threads of a conversation. A thread in which anything was replaced loses its exact tokens, since they spell it out.
  */
 import type { Finder } from '../collect/entities/finder.ts';
 import { Dropped, type Numbers } from '../collect/redact/placeholder.ts';
@@ -13,7 +14,8 @@ import type { Made, Refused, RowMessage, Thread } from './row.ts';
 
 export type Cleaned<T> = { readonly kind: 'clean'; readonly value: T; readonly isChanged: boolean } | Refused;
 /** `own`: what the agent was told. Both come back with what is personal replaced. */
-export type Clean = <O, S>(own: O, said: S) => Promise<Cleaned<{ readonly own: O; readonly said: S }>>;
+export type Clean = <T, S>(own: Own<T>, said: S) => Promise<Cleaned<{ readonly own: Own<T>; readonly said: S }>>;
+type Own<T> = { readonly prompts: readonly (string | null)[]; readonly tools: T };
 
 /** null: nothing is looked for again; the gate leaves out what today's recognizers find. */
 export async function openAnonymiser(pii: PiiSettings | undefined): Promise<Clean | null> {
@@ -30,8 +32,14 @@ export async function openAnonymiser(pii: PiiSettings | undefined): Promise<Clea
         rules: also.length === 0 ? formal : createRules({ settings: pii, also }),
         numbers,
       });
-      const clean = { own: told.spread(told.clean(own)), said: spoken.spread(spoken.clean(said)) };
-      return { kind: 'clean', value: clean, isChanged: told.finds.length + spoken.finds.length > 0 };
+      const { prompts, tools } = told.clean(own);
+      const words = spoken.clean(said);
+      const value = {
+        // Not the tools: what somebody happens to be called may be the name of one.
+        own: { prompts: spoken.spread(told.spread(prompts)), tools: told.spread(tools) },
+        said: told.spread(spoken.spread(words)),
+      };
+      return { kind: 'clean', value, isChanged: told.finds.length + spoken.finds.length > 0 };
     } catch (error) {
       if (error instanceof Dropped) return { kind: 'refused', reason: `holds ${error.kind}` };
       if (error instanceof TooMuchWork) return { kind: 'refused', reason: 'too large to check' };
@@ -115,23 +123,31 @@ export async function cleanWords<M extends RowMessage, T>(
 
 export async function anonymiseRow(made: Made, clean: Clean | null): Promise<Made> {
   if (made.kind === 'refused' || clean === null) return made;
-  const threads: Thread[] = [];
-  for (const thread of made.row.threads) {
-    const cleaned = await cleanWords(clean, {
-      messages: thread.messages,
-      tools: thread.tools,
-      texts: thread.answers.map(({ reasoning = '' }) => reasoning),
-    });
-    if (cleaned.kind === 'refused') return cleaned;
-    const { messages, tools, texts } = cleaned.value;
-    if (!cleaned.isChanged) {
-      threads.push(thread);
-      continue;
-    }
+  const before = made.row.threads;
+  const reasoningIn = ({ answers }: Thread) => answers.map(({ reasoning = '' }) => reasoning);
+  const cleaned = await cleanWords(clean, {
+    messages: before.flatMap(({ messages }) => messages),
+    tools: before.flatMap(({ tools }) => tools),
+    texts: before.flatMap(reasoningIn),
+  });
+  if (cleaned.kind === 'refused') return cleaned;
+  if (!cleaned.isChanged) return made;
+  const rest = {
+    messages: [...cleaned.value.messages],
+    tools: [...cleaned.value.tools],
+    texts: [...cleaned.value.texts],
+  };
+  const threads = before.map((thread): Thread => {
+    const messages = rest.messages.splice(0, thread.messages.length);
+    const tools = rest.tools.splice(0, thread.tools.length);
+    const texts = rest.texts.splice(0, thread.answers.length);
+    const isSame =
+      JSON.stringify([messages, tools, texts]) === JSON.stringify([thread.messages, thread.tools, reasoningIn(thread)]);
+    if (isSame) return thread;
     const answers = thread.answers.map(({ exact: _, ...answer }, i) =>
       answer.reasoning === undefined ? answer : { ...answer, reasoning: texts[i]! },
     );
-    threads.push({ messages: [...messages], tools: [...tools], answers });
-  }
+    return { messages, tools, answers };
+  });
   return { kind: 'row', row: { ...made.row, threads } };
 }

@@ -1,7 +1,7 @@
 /**
- * What passed the gates that look at one conversation alone, and waits for those that look at all together. Of each a few numbers are in
- * memory, about fifty bytes, because best and worst, whose it is and who asked the like must be known of all at once; words
- * to compare are on a shelf, and what belongs to it (`note`) is a line in a draft. Of pairs the same.
+ * What passed the gates that look at one conversation alone, and waits for those that look at all together. Of each sixteen bytes are in
+ * memory, what it is ranked by and its question; whose it is and words to compare are on shelves, and what belongs to it
+ * (`note`) is a line in a draft. Of pairs the same.
  */
 import { createHash } from 'node:crypto';
 import { column } from './column.ts';
@@ -10,6 +10,7 @@ import type { Crowd, Pattern } from './k-anonymity.ts';
 import type { Signature } from './minhash.ts';
 import { createOwners, type Names, type Owners } from './names.ts';
 import type { Wordings } from './near-duplicates.ts';
+import { pagesOfColumn, type Shelves } from './shelf.ts';
 
 export type Passed = {
   readonly trajectory: string;
@@ -58,9 +59,13 @@ export type Candidates<Note> = Waiting & {
   inOrder(kept: Uint32Array): AsyncGenerator<Note>;
 };
 
-/** Words of 32 bits that are kept of a draw: 96 bits by what was said, which nothing else has, and 64 by id. */
+/**
+ * Words of 32 bits that are kept of a draw: 96 bits by what was said, which nothing else has, and 64 by id. The first is in memory and
+ * tells nearly all of them apart; the others are on a shelf.
+ */
 const drawnWords = 3;
 const drawnOfId = 2;
+const shelved = drawnWords - 1 + drawnOfId;
 
 export function createCandidates<Note>(of: {
   readonly seed: number;
@@ -68,33 +73,36 @@ export function createCandidates<Note>(of: {
   readonly crowd: Crowd | null;
   readonly wordings: Wordings | null;
   readonly notes: Draft;
+  readonly shelves: Shelves;
 }): Candidates<Note> {
-  const { seed, crowd, wordings, notes } = of;
-  const users = createOwners(of.people);
-  const [keys, sources, tenants, taskTypes] = [createOwners(), createOwners(), createOwners(), createOwners()];
-  const [scores, draws, questions] = [column(Float64Array), column(Uint32Array), column(Uint32Array)];
-  const wordsOfEach = drawnWords + drawnOfId;
-  const draw = (words: number, ...by: string[]): void => {
+  const { seed, crowd, wordings, notes, shelves } = of;
+  const owners = (names?: Names): Owners => createOwners(shelves(pagesOfColumn), names);
+  const users = owners(of.people);
+  const [keys, sources, tenants, taskTypes] = [owners(), owners(), owners(), owners()];
+  const [scores, drawn, questions] = [column(Float64Array), column(Uint32Array), column(Uint32Array)];
+  const draws = shelves(pagesOfColumn);
+  const draw = (words: number, ...by: string[]): number[] => {
     const digest = createHash('sha256')
       .update(JSON.stringify([seed, ...by]))
       .digest();
-    for (let i = 0; i < words; i++) draws.push(digest.readUInt32BE(4 * i));
+    return Array.from({ length: words }, (_, i) => digest.readUInt32BE(4 * i));
   };
   const compareWords = (a: number, b: number, from: number, to: number): number => {
     for (let i = from; i < to; i++) {
-      const difference = draws.get(a * wordsOfEach + i) - draws.get(b * wordsOfEach + i);
+      const difference = draws.get(a * shelved + i) - draws.get(b * shelved + i);
       if (difference !== 0) return difference;
     }
     return 0;
   };
-  const compareDrawn = (a: number, b: number): number => compareWords(a, b, 0, drawnWords);
+  const compareDrawn = (a: number, b: number): number =>
+    drawn.get(a) - drawn.get(b) || compareWords(a, b, 0, drawnWords - 1);
   return {
     ...{ users, keys, sources, tenants, taskTypes, crowd, wordings, compareDrawn },
     get length() {
       return scores.length;
     },
     questionOf: (i) => questions.get(i),
-    drawnOf: (i) => draws.get(i * wordsOfEach),
+    drawnOf: drawn.get,
     async add(one, name, note) {
       const people = users.add(one.users);
       keys.add(one.keys);
@@ -102,8 +110,9 @@ export function createCandidates<Note>(of: {
       tenants.add(one.tenants);
       taskTypes.add([one.taskType ?? 'unknown']);
       scores.push(one.score);
-      draw(drawnWords, one.fingerprint);
-      draw(drawnOfId, one.trajectory, one.day);
+      const [first, ...rest] = draw(drawnWords, one.fingerprint);
+      drawn.push(first!);
+      draws.add([...rest, ...draw(drawnOfId, one.trajectory, one.day)]);
       if (crowd !== null) questions.push(crowd.add(one.question, people));
       if (one.wording) wordings?.add(one.wording);
       await notes.add(JSON.stringify([name, note]));
@@ -111,7 +120,7 @@ export function createCandidates<Note>(of: {
     ranked: () =>
       Uint32Array.from({ length: scores.length }, (_, i) => i).sort(
         (a, b) =>
-          scores.get(b) - scores.get(a) || compareDrawn(a, b) || compareWords(a, b, drawnWords, wordsOfEach) || a - b,
+          scores.get(b) - scores.get(a) || compareDrawn(a, b) || compareWords(a, b, drawnWords - 1, shelved) || a - b,
       ),
     inOrder: (kept) => sortedNotes<Note>(notes, scores.length, kept),
   };

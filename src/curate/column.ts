@@ -47,10 +47,13 @@ export function marked(all: Uint32Array, isMarked: (one: number, i: number) => b
   return kept.subarray(0, count);
 }
 
-/** Those of equal keys together, at least two, each ascending. A key is 32 bits. */
-export function* alikeIn(all: Uint32Array, keyOf: (one: number) => number): Generator<Uint32Array> {
+/** Those of equal keys together, at least two, each ascending. A key is 32 bits. `sorted`: room for whoever asks again and again. */
+export function* alikeIn(
+  all: Uint32Array,
+  keyOf: (one: number) => number,
+  sorted = new BigUint64Array(all.length),
+): Generator<Uint32Array> {
   // Sorted as one number each: the key above the number itself, lower half first as on every machine that Node runs on.
-  const sorted = new BigUint64Array(all.length);
   const halves = new Uint32Array(sorted.buffer);
   for (let i = 0; i < all.length; i++) {
     halves[2 * i] = all[i]!;

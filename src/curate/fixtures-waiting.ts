@@ -9,7 +9,7 @@ import { createCrowd } from './k-anonymity.ts';
 import { createNames } from './names.ts';
 import { createWordings } from './near-duplicates.ts';
 import type { Settings } from './settings.ts';
-import { openShelf } from './shelf.ts';
+import { openShelf, type Shelf } from './shelf.ts';
 
 export async function waitingFor(
   all: readonly Passed[],
@@ -20,10 +20,11 @@ export async function waitingFor(
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const notes = await openDraft(folder);
   onTestFinished(notes.drop);
+  const shelves = (held?: number): Shelf => openShelf(folder, held);
   const waiting = createCandidates<string>({
-    ...{ seed, notes, people: createNames() },
-    crowd: kAnonymity === 1 ? null : createCrowd(kAnonymity, openShelf(folder)),
-    wordings: nearDuplicate === 1 ? null : createWordings(openShelf(folder)),
+    ...{ seed, notes, people: createNames(), shelves },
+    crowd: kAnonymity === 1 ? null : createCrowd(kAnonymity, shelves),
+    wordings: nearDuplicate === 1 ? null : createWordings(shelves),
   });
   for (const one of all) await waiting.add(one, `${one.trajectory} ${one.day}`, one.trajectory);
   return waiting;

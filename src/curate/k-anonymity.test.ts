@@ -5,13 +5,13 @@ import { afterAll, expect, test } from 'vitest';
 import { createCrowd, type Pattern, patternOf, questionOf } from './k-anonymity.ts';
 import { hashWord, jaccard } from './minhash.ts';
 import { createNames } from './names.ts';
-import { openShelf } from './shelf.ts';
+import { openShelf, type Shelf } from './shelf.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-crowd-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const crowdOf = (k: number, ...asked: [question: string, ...people: string[]][]) => {
-  const crowd = createCrowd(k, openShelf(folder));
+  const crowd = createCrowd(k, (held) => openShelf(folder, held));
   const names = createNames();
   for (const [question, ...people] of asked) crowd.add(patternOf(question), people.map(names.numberOf));
   return async (question: string) => {
@@ -93,7 +93,7 @@ test('words that only ask are no part of a question, whatever their endings', as
   expect(await size('When will my order arrive?')).toBeLessThan(5);
 });
 
-test('among thousands of questions the count is what comparing each with each gives, on a shelf that holds a page', async () => {
+test('among thousands of questions the count is what comparing each with each gives, on shelves that hold four pages', async () => {
   let state = 7;
   const draw = (below: number) => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
@@ -105,11 +105,14 @@ test('among thousands of questions the count is what comparing each with each gi
     Uint32Array.from(new Set(Array.from({ length: 4 }, () => hashWord(`word ${draw(60)}`)))).sort(),
   );
   const people = patterns.map(() => [draw(30), draw(30)]);
-  const shelf = openShelf(folder, 1);
-  const crowd = createCrowd(k, shelf);
+  const shelves: Shelf[] = [];
+  const crowd = createCrowd(k, () => {
+    shelves.push(openShelf(folder, 4));
+    return shelves.at(-1)!;
+  });
   const numbers = patterns.map((pattern, i) => crowd.add(pattern, people[i]!));
   const sizes = await crowd.sizes();
-  shelf.drop();
+  for (const shelf of shelves) shelf.drop();
   const expected = (pattern: Pattern) =>
     Math.min(k, new Set(patterns.flatMap((other, i) => (jaccard(pattern, other) >= 0.5 ? people[i]! : []))).size);
   expect(numbers.map((number) => sizes[number])).toEqual(patterns.map(expected));

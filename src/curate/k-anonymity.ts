@@ -13,9 +13,9 @@
 
 import { setImmediate as breathe } from 'node:timers/promises';
 import { alikeIn, type Column, column } from './column.ts';
-import { bandKey, createBuckets, hashWord, jaccard, mostInBucket, onesIn, signatureOf } from './minhash.ts';
+import { bandKey, createNumbered, hashWord, jaccard, mostInBucket, onesIn, signatureOf } from './minhash.ts';
 import type { RowMessage } from './row.ts';
-import type { Shelf } from './shelf.ts';
+import { pagesOfColumn, type Shelves } from './shelf.ts';
 
 /** Hashes of its words, ascending, each once. */
 export type Pattern = Uint32Array;
@@ -72,18 +72,20 @@ export type Crowd = {
 };
 
 /**
- * Patterns and their keys lie on the shelf. In memory is of each where it lies, up to k people, and a sketch by which most of
- * those that share too few words are told apart without a look at the shelf.
+ * Patterns lie on shelves, with their keys, up to k people of each, and a sketch by which most of those that share too few words are
+ * told apart without reading them. In memory is where each is found.
  */
-export function createCrowd(k: number, shelf: Shelf): Crowd {
+export function createCrowd(k: number, shelves: Shelves): Crowd {
+  const shelf = shelves();
+  const inColumn = (): Column => shelves(pagesOfColumn);
   /** Where each pattern lies: its keys, then its words up to where the next begins. */
-  const starts = column(Uint32Array);
-  const sketches = column(Uint32Array);
-  const byHash = createBuckets();
+  const starts = inColumn();
+  const sketches = shelves();
+  const byHash = createNumbered(inColumn());
   /** People: of each pattern the newest entry in `who` + 1, the entry before it in `before`. */
-  const own = column(Uint32Array);
-  const counts = column(Uint32Array);
-  const [who, before] = [column(Uint32Array), column(Uint32Array)];
+  const own = inColumn();
+  const counts = inColumn();
+  const [who, before] = [inColumn(), inColumn()];
   /** Person → the last list in which it was met. */
   const met = column(Uint32Array);
   let lists = 0;
@@ -94,12 +96,11 @@ export function createCrowd(k: number, shelf: Shelf): Crowd {
 
   function numberOf(pattern: Pattern): number {
     const hash = hashOf(pattern);
-    for (let entry = byHash.newest(hash); entry >= 0; entry = byHash.older(entry)) {
-      const number = byHash.number(entry);
-      if (lengthOf(number) === pattern.length && read(number).every((word, i) => word === pattern[i])) return number;
-    }
-    const number = starts.length;
-    byHash.add(hash, number);
+    const isIt = (number: number): boolean =>
+      lengthOf(number) === pattern.length && read(number).every((word, i) => word === pattern[i]);
+    const known = byHash.find(hash, isIt);
+    if (known >= 0) return known;
+    const number = byHash.add(hash);
     const signature = signatureOf(pattern);
     starts.push(shelf.add(Uint32Array.from({ length: bands }, (_, band) => bandKey(signature, band, bands))));
     shelf.add(pattern);
@@ -172,10 +173,11 @@ export function createCrowd(k: number, shelf: Shelf): Crowd {
           }
         }
       };
-      if (open.includes(1))
+      const room = new BigUint64Array(open.includes(1) ? all.length : 0);
+      if (room.length > 0)
         for (let band = 0; band < bands; band++) {
           let looked = 0;
-          for (const alike of alikeIn(all, (number) => shelf.get(starts.get(number) + band)))
+          for (const alike of alikeIn(all, (number) => shelf.get(starts.get(number) + band), room))
             for (const number of alike) {
               if (open[number] === 0) continue;
               join(number, alike);

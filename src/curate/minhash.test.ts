@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
+import { column } from './column.ts';
 import {
   bandKey,
-  createBuckets,
+  createNumbered,
   hashWord,
   jaccard,
   onesIn,
@@ -39,17 +40,18 @@ test('bands of what is alike have the same keys, and hardly anything else has', 
   expect(common(like, like)).toBe(10);
 });
 
-test('numbers come back by their key, newest first, thousands of them', () => {
-  const buckets = createBuckets();
+test('numbers come back by their key, also where several share it, thousands of them', () => {
+  const numbered = createNumbered(column(Uint32Array));
   const under = (key: number) => {
     const numbers: number[] = [];
-    for (let entry = buckets.newest(key); entry >= 0; entry = buckets.older(entry)) numbers.push(buckets.number(entry));
-    return numbers;
+    numbered.find(key, (number) => numbers.push(number) < 0);
+    return numbers.sort((a, b) => a - b);
   };
-  for (let i = 0; i < 20_000; i++) buckets.add(hashWord(`key ${i % 9000}`), i);
-  expect(under(hashWord('key 1'))).toEqual([18_001, 9001, 1]);
-  expect(under(hashWord('key 8999'))).toEqual([17_999, 8999]);
+  for (let i = 0; i < 20_000; i++) expect(numbered.add(hashWord(`key ${i % 9000}`))).toBe(i);
+  expect(under(hashWord('key 1'))).toEqual([1, 9001, 18_001]);
+  expect(under(hashWord('key 8999'))).toEqual([8999, 17_999]);
   expect(under(hashWord('none'))).toEqual([]);
+  expect(numbered.find(hashWord('key 1'), (number) => number === 9001)).toBe(9001);
 });
 
 test('how many bits are set', () => {

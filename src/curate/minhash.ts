@@ -4,7 +4,7 @@
  * share of words that the sets have in common (Jaccard); keys of bands of the signature (LSH) name the few sets worth
  * comparing. What is missed is two similar sets of which no band agrees; `bands` says how seldom that is.
  */
-import { column } from './column.ts';
+import type { Column } from './column.ts';
 
 export const hashes = 60;
 export type Signature = Uint32Array;
@@ -75,63 +75,40 @@ export function bandKey(signature: Signature, band: number, bands: number): numb
   return key;
 }
 
-/** Numbers by keys of 32 bits, newest first under each: a Map takes four times the memory and ends at 16.7 million. */
-export type Buckets = {
-  add(key: number, number: number): void;
-  /** The newest entry, −1: none. */
-  newest(key: number): number;
-  older(entry: number): number;
-  number(entry: number): number;
+/** Numbered 0, 1, 2, … and found again by keys of 32 bits, which several may share. */
+export type Numbered = {
+  /** −1: none of this key is it. */
+  find(key: number, isIt: (number: number) => boolean): number;
+  /** Returns its number. */
+  add(key: number): number;
 };
 
-export function createBuckets(): Buckets {
-  const heads = lastOf();
-  const older = column(Uint32Array);
-  const numbers = column(Uint32Array);
+/** Some seven bytes of each in memory: a Map takes ten times as many and ends at 16.7 million. Keys are mixed. */
+export function createNumbered(keys: Column): Numbered {
+  /** The number + 1 at the place that its key says, or at the next that is free. */
+  let places = new Uint32Array(1024);
+  const put = (key: number, number: number): void => {
+    let at = (key & (places.length - 1)) >>> 0;
+    while (places[at] !== 0) at = (at + 1) % places.length;
+    places[at] = number + 1;
+  };
   return {
-    add(key, number) {
-      older.push(heads.put(key | 0, numbers.length) + 1);
-      numbers.push(number);
+    find(key, isIt) {
+      for (let at = (key & (places.length - 1)) >>> 0; places[at] !== 0; at = (at + 1) % places.length) {
+        const number = places[at]! - 1;
+        if (keys.get(number) === key && isIt(number)) return number;
+      }
+      return -1;
     },
-    newest: (key) => heads.get(key | 0),
-    older: (entry) => older.get(entry) - 1,
-    number: (entry) => numbers.get(entry),
-  };
-}
-
-/** Integer → the last number put under it, −1 for none. */
-function lastOf() {
-  let keys = new Int32Array(1024);
-  let values = new Int32Array(1024).fill(-1);
-  let count = 0;
-  const placeOf = (key: number): number => {
-    const most = keys.length - 1;
-    let at = key & most; // keys are mixed
-    while (values[at] !== -1 && keys[at] !== key) at = (at + 1) & most;
-    return at;
-  };
-  const grow = (): void => {
-    const [oldKeys, oldValues] = [keys, values];
-    keys = new Int32Array(2 * oldKeys.length);
-    values = new Int32Array(2 * oldKeys.length).fill(-1);
-    for (const [i, value] of oldValues.entries()) {
-      if (value === -1) continue;
-      const at = placeOf(oldKeys[i]!);
-      keys[at] = oldKeys[i]!;
-      values[at] = value;
-    }
-  };
-  return {
-    get: (key: number): number => values[placeOf(key)]!,
-    /** Returns what was there before. */
-    put(key: number, value: number): number {
-      if (2 * count >= keys.length) grow();
-      const at = placeOf(key);
-      const before = values[at]!;
-      if (before === -1) count++;
-      keys[at] = key;
-      values[at] = value;
-      return before;
+    add(key) {
+      const number = keys.length;
+      keys.push(key);
+      if (4 * keys.length > 3 * places.length) {
+        places = new Uint32Array(2 * places.length);
+        for (let i = 0; i < number; i++) put(keys.get(i), i);
+      }
+      put(key, number);
+      return number;
     },
   };
 }

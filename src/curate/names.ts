@@ -1,5 +1,5 @@
 /** Whose a conversation is, as numbers: users, client keys, tenants and task types are few, and the same again and again. */
-import { column } from './column.ts';
+import type { Column } from './column.ts';
 
 export type Names = {
   readonly count: number;
@@ -31,12 +31,11 @@ export type Owners = {
   of(i: number): readonly number[];
 };
 
-export function createOwners(names: Names = createNames()): Owners {
+/** In `which` is of each conversation twice the owner; or twice the number of a list, and one. */
+export function createOwners(which: Column, names: Names = createNames()): Owners {
   /** Of what has several owners, or none. */
   const lists: (readonly number[])[] = [];
   const known = new Map<string, number>();
-  /** Twice the owner; or twice the number of a list, and one. */
-  const which = column(Uint32Array);
   const listOf = (numbers: readonly number[]): number => {
     const key = numbers.join();
     const at = known.get(key) ?? lists.push(numbers) - 1;

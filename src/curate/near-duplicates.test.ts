@@ -4,19 +4,22 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { hashWord, type Signature, signatureOf, similarity } from './minhash.ts';
 import { createWordings, wordingOf } from './near-duplicates.ts';
-import { openShelf } from './shelf.ts';
+import { openShelf, type Shelf } from './shelf.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-near-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** In this order; in pages of which the shelf holds so many. */
 async function firstOfAlike(wordings: readonly Signature[], most: number, held = 8): Promise<boolean[]> {
-  const shelf = openShelf(folder, held);
-  const all = createWordings(shelf);
+  const shelves: Shelf[] = [];
+  const all = createWordings(() => {
+    shelves.push(openShelf(folder, held));
+    return shelves.at(-1)!;
+  });
   for (const wording of wordings) all.add(wording);
   const order = Uint32Array.from(wordings, (_, i) => i);
   const first = await all.firstOfAlike(order, most);
-  shelf.drop();
+  for (const shelf of shelves) shelf.drop();
   return [...first].map((one) => one === 1);
 }
 

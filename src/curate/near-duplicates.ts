@@ -5,10 +5,10 @@
  * what one user or key may bring.
  */
 import { setImmediate as breathe } from 'node:timers/promises';
-import { alikeIn, type Column, column } from './column.ts';
+import { alikeIn } from './column.ts';
 import { bandKey, hashes, hashWord, mostInBucket, onesIn, type Signature, signatureOf, similarity } from './minhash.ts';
 import type { Row } from './row.ts';
-import type { Shelf } from './shelf.ts';
+import type { Shelf, Shelves } from './shelf.ts';
 
 /** Ten bands of six: at 0.9 two meet in 9 995 of 10 000 cases, at 0.8 in 95 of 100. */
 const bands = 10;
@@ -47,25 +47,26 @@ export type Wordings = {
 };
 
 /**
- * Signatures lie on the shelf. In memory are the keys that several have, and of what has one of them two bits of each of its numbers,
- * which tell most of those apart that are not alike without a look at the shelf.
+ * Everything lies on shelves: signatures, the keys that several have, and of what has one of them two bits of each of its numbers, which
+ * tell most of those apart that are not alike without a look at the signatures.
  */
-export function createWordings(shelf: Shelf): Wordings {
+export function createWordings(shelves: Shelves): Wordings {
+  const shelf = shelves();
   const at = new Uint32Array(hashes);
   const read = (number: number, into = at): Signature => shelf.read(number * hashes, into);
 
-  /** What is kept of those alike: of each band the keys that several have, ascending, and of each its newest. */
-  async function sharedKeys(among: Uint32Array): Promise<Shared[]> {
-    const shared = Array.from({ length: bands }, () => ({ keys: column(Uint32Array), newest: column(Uint32Array) }));
-    for (const [band, { keys, newest }] of shared.entries()) {
+  /** Band by band the keys that several have, ascending, each with the newest of them that was kept: none yet. */
+  async function sharedKeys(among: Uint32Array): Promise<Shared> {
+    const keys = shelves();
+    const begins = [0];
+    const room = new BigUint64Array(among.length);
+    for (let band = 0; band < bands; band++) {
       const keyOf = (number: number) => bandKey(read(number), band, bands);
-      for (const [first] of alikeIn(among, keyOf)) {
-        keys.push(keyOf(first!));
-        newest.push(0);
-      }
+      for (const [first] of alikeIn(among, keyOf, room)) keys.add([keyOf(first!), 0]);
+      begins.push(keys.length);
       await breathe();
     }
-    return shared;
+    return { keys, begins };
   }
 
   return {
@@ -75,24 +76,24 @@ export function createWordings(shelf: Shelf): Wordings {
     async firstOfAlike(order, most) {
       const shared = await sharedKeys(Uint32Array.from(order).sort());
       const isFirst = new Uint8Array(order.length).fill(1);
-      const [kept, sketches] = [column(Uint32Array), column(Uint32Array)];
-      /** Of each that is kept, band by band, the one before it with the same key + 1. */
-      const older = column(Uint32Array);
-      const sketch = new Uint32Array(sketchWords);
+      /** Of each that is kept: which it is, its sketch, and band by band the one kept before it with the same key + 1. */
+      const kept = shelves();
+      const one = new Uint32Array(1 + sketchWords + bands);
+      const sketch = one.subarray(1, 1 + sketchWords);
       const other = new Uint32Array(hashes);
-      /** Where the keys of a wording are among those that several have; −1: nowhere. */
-      const places = new Int32Array(bands);
+      /** Where the newest of the same key is found, band by band; −1: nobody else has that key. */
+      const places = new Float64Array(bands);
       const isLikeOne = (wording: Signature): boolean => {
         for (let band = 0; band < bands; band++) {
-          let next = places[band]! < 0 ? 0 : shared[band]!.newest.get(places[band]!);
+          let next = places[band]! < 0 ? 0 : shared.keys.get(places[band]!);
           for (let walked = 0; next > 0 && walked < mostInBucket; walked++) {
-            const number = next - 1;
+            const number = (next - 1) * one.length;
             if (
-              mostAlike(sketch, sketches, number) >= most &&
+              mostAlike(sketch, kept, number + 1) >= most &&
               similarity(wording, read(kept.get(number), other)) >= most
             )
               return true;
-            next = older.get(number * bands + band);
+            next = kept.get(number + 1 + sketchWords + band);
           }
         }
         return false;
@@ -100,38 +101,39 @@ export function createWordings(shelf: Shelf): Wordings {
       for (let i = 0; i < order.length; i++) {
         if (i % 1024 === 0) await breathe();
         const wording = read(order[i]!);
-        for (let band = 0; band < bands; band++)
-          places[band] = placeOf(shared[band]!.keys, bandKey(wording, band, bands));
+        for (let band = 0; band < bands; band++) places[band] = placeIn(shared, band, bandKey(wording, band, bands));
         if (places.every((place) => place < 0)) continue;
         sketchInto(wording, sketch);
         if (isLikeOne(wording)) {
           isFirst[i] = 0;
           continue;
         }
-        kept.push(order[i]!);
-        for (const word of sketch) sketches.push(word);
-        for (let band = 0; band < bands; band++) {
-          const place = places[band]!;
-          older.push(place < 0 ? 0 : shared[band]!.newest.get(place));
-          if (place >= 0) shared[band]!.newest.set(place, kept.length);
-        }
+        one[0] = order[i]!;
+        for (let band = 0; band < bands; band++)
+          one[1 + sketchWords + band] = places[band]! < 0 ? 0 : shared.keys.get(places[band]!);
+        kept.add(one);
+        for (const place of places) if (place >= 0) shared.keys.set(place, kept.length / one.length);
       }
+      shared.keys.drop();
+      kept.drop();
       return isFirst;
     },
   };
 }
 
-type Shared = { readonly keys: Column; readonly newest: Column };
+/** Two words of each key; those of a band begin where those of the band before it end. */
+type Shared = { readonly keys: Shelf; readonly begins: readonly number[] };
 
-/** Of a number among ascending ones; −1: it is not there. */
-function placeOf(ascending: Column, wanted: number): number {
-  let [low, high] = [0, ascending.length];
+/** Where the word behind a key is; −1: the key is not there. */
+function placeIn({ keys, begins }: Shared, band: number, wanted: number): number {
+  const end = begins[band + 1]! / 2;
+  let [low, high] = [begins[band]! / 2, end];
   while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (ascending.get(middle) < wanted) low = middle + 1;
+    const middle = Math.floor((low + high) / 2);
+    if (keys.get(2 * middle) < wanted) low = middle + 1;
     else high = middle;
   }
-  return low < ascending.length && ascending.get(low) === wanted ? low : -1;
+  return low < end && keys.get(2 * low) === wanted ? 2 * low + 1 : -1;
 }
 
 const inWord = 16;
@@ -143,11 +145,11 @@ function sketchInto(wording: Signature, into: Uint32Array): void {
   for (let i = 0; i < hashes; i++) into[Math.floor(i / inWord)]! |= (wording[i]! & 3) << (2 * (i % inWord));
 }
 
-/** Where two bits differ the numbers do; so this is never less than the similarity. */
-function mostAlike(sketch: Uint32Array, sketches: { get(i: number): number }, number: number): number {
+/** Where two bits differ the numbers do; so this is never less than the similarity. `from`: where the other sketch begins. */
+function mostAlike(sketch: Uint32Array, kept: { get(i: number): number }, from: number): number {
   let differ = 0;
   for (let word = 0; word < sketchWords; word++) {
-    const bits = sketch[word]! ^ sketches.get(number * sketchWords + word);
+    const bits = sketch[word]! ^ kept.get(from + word);
     differ += onesIn((bits | (bits >>> 1)) & 0x55555555);
   }
   return (hashes - differ) / hashes;

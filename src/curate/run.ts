@@ -132,9 +132,9 @@ async function select<T>(
   const work = await openWork(home);
   try {
     const { spool, draft } = work;
-    const crowd = set.kAnonymity === 1 ? null : createCrowd(set.kAnonymity, work.shelf());
-    const wordings = set.nearDuplicate === 1 ? null : createWordings(work.shelf());
-    const of = { seed, people: createNames(), crowd };
+    const crowd = set.kAnonymity === 1 ? null : createCrowd(set.kAnonymity, work.shelves);
+    const wordings = set.nearDuplicate === 1 ? null : createWordings(work.shelves);
+    const of = { seed, people: createNames(), crowd, shelves: work.shelves };
     const candidates = createCandidates<Note>({ ...of, wordings, notes: work.notes });
     const found = createCandidates<Found>({ ...of, wordings: null, notes: work.pairNotes });
     const search = searchPairs(store, { ...{ agent, spec: spec.version, settings: set, spool, found }, clean });
@@ -245,8 +245,8 @@ async function openWork(home: string) {
   const [spool, draft, notes, pairNotes, origins] = drafts as [Draft, Draft, Draft, Draft, Draft];
   return {
     ...{ spool, draft, notes, pairNotes, drop },
-    shelf(): Shelf {
-      const shelf = openShelf(join(home, 'datasets'));
+    shelves(held?: number): Shelf {
+      const shelf = openShelf(join(home, 'datasets'), held);
       shelves.push(shelf);
       return shelf;
     },

@@ -69,6 +69,7 @@ function rowsOfEach(order: Uint32Array, owners: Owners): Uint32Array {
 
 /** Where there are so few that no share could be kept, as with one key for all, equal parts are. */
 export function attainable(order: Uint32Array, owners: Owners, share: number): number {
+  if (share >= 1) return share;
   const there = rowsOfEach(order, owners).reduce((count, rows) => count + (rows > 0 ? 1 : 0), 0);
   return Math.max(share, 1 / Math.max(1, there));
 }

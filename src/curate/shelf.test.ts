@@ -27,6 +27,18 @@ test('words come back wherever they lie, while more are added, from two pages in
   expect(readdirSync(folder)).toEqual([]);
 });
 
+test('a number is written over and the newest are forgotten, wherever their pages are', () => {
+  const shelf = openShelf(folder, 2);
+  for (let i = 0; i < 10_000; i++) shelf.push(i);
+  for (let i = 0; i < 10_000; i += 7) shelf.set(i, 3 * i);
+  shelf.cut(5000);
+  for (let i = 5000; i < 9000; i++) shelf.push(i + 1);
+  expect(shelf.length).toBe(9000);
+  for (let i = 0; i < 9000; i++) expect(shelf.get(i)).toBe(i >= 5000 ? i + 1 : i % 7 === 0 ? 3 * i : i);
+  shelf.drop();
+  expect(readdirSync(folder)).toEqual([]);
+});
+
 test('what fits into memory makes no file', () => {
   const shelf = openShelf(join(home, 'none'));
   shelf.add(new Uint32Array(100_000).fill(7));

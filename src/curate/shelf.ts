@@ -6,12 +6,11 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, mkdirSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Column } from './column.ts';
 
-export type Shelf = {
-  readonly length: number;
+export type Shelf = Column & {
   /** Returns where it begins. */
   add(words: ArrayLike<number>): number;
-  get(at: number): number;
   /** Into `into`, as many as it holds. */
   read<T extends Uint32Array>(at: number, into: T): T;
   drop(): void;
@@ -19,8 +18,14 @@ export type Shelf = {
 
 const inPage = 1024; // words: 4 KiB, so that a look at one of millions is a small read
 
-/** `held`: pages in memory. */
-export function openShelf(folder: string, held = 4096): Shelf {
+/** Another shelf; `held`: how many pages of it are in memory. */
+export type Shelves = (held?: number) => Shelf;
+
+/** What is read in order, or a number at a time: 1 MB. */
+export const pagesOfColumn = 256;
+
+/** `held`: pages in memory, 4 MB. */
+export function openShelf(folder: string, held = 1024): Shelf {
   const path = join(folder, `.draft-${process.pid}-${randomBytes(6).toString('hex')}`);
   let file: number | null = null;
   let length = 0;
@@ -53,18 +58,28 @@ export function openShelf(folder: string, held = 4096): Shelf {
     }
     return place;
   };
+  const put = (at: number, word: number, isThere: boolean): void => {
+    const place = pageOf(Math.floor(at / inPage), isThere);
+    pages[place]![at % inPage] = word;
+    isNew[place] = 1;
+  };
+  const push = (word: number): void => {
+    put(length, word, length % inPage > 0);
+    length++;
+  };
   return {
     get length() {
       return length;
     },
+    push,
     add(words) {
       const at = length;
-      for (let i = 0; i < words.length; i++, length++) {
-        const place = pageOf(Math.floor(length / inPage), length % inPage > 0);
-        pages[place]![length % inPage] = words[i]!;
-        isNew[place] = 1;
-      }
+      for (let i = 0; i < words.length; i++) push(words[i]!);
       return at;
+    },
+    set: (at, word) => put(at, word, true),
+    cut(to) {
+      length = to;
     },
     get: (at) => pages[pageOf(Math.floor(at / inPage), true)]![at % inPage]!,
     read(at, into) {
@@ -78,6 +93,7 @@ export function openShelf(folder: string, held = 4096): Shelf {
       return into;
     },
     drop() {
+      pages.length = 0;
       if (file === null) return;
       closeSync(file);
       file = null;

@@ -1,6 +1,7 @@
 /**
  * What personal data is stored, by kind and with where, never the value: what was masked (placeholders in stored text), and what today's
- * recognizers and rules still find in it. Also for a file of one's own, line by line. Reads a page of conversations at a time.
+ * recognizers and rules still find in it: conversations with their explored answers, comments and corrections. Also for a file of
+ * one's own, line by line. Reads a page at a time.
  */
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -11,10 +12,12 @@ import type { PiiSettings } from '../collect/redact/settings.ts';
 import { type Origin, origins } from '../collect/trajectory.ts';
 import type { Turn } from '../collect/turn.ts';
 import { isObject, listOf } from '../collect/untrusted.ts';
+import { readComments } from '../store/dataset-owners.ts';
 import type { Store } from '../store/postgres.ts';
+import { readSiblings } from '../store/siblings.ts';
 import { batchesOf, placedKey, readSizes, readTurnsOf, windowPages } from '../store/window.ts';
 
-/** Of one kind: how often, in how many conversations (or lines), in whose words, and the first of them by id. */
+/** Of one kind: how often, in how many conversations and comments (or lines), in whose words, and the first of them by id. */
 export type PiiFound = {
   count: number;
   in: number;
@@ -73,28 +76,42 @@ export async function surveyPii(
       survey.unread += page.length - readable.length;
       for (const batch of batchesOf(readable, sizes)) {
         const turns = await readTurnsOf(store, batch);
+        const ids = [...turns.values()].flatMap((own) => own.map((turn) => turn.id));
+        const { siblings } = await readSiblings(store, { agent, turns: ids });
         for (const one of batch) {
           const own = turns.get(placedKey(one)) ?? [];
           survey.turns += own.length;
-          look(survey, own, one.trajectory.id, rules);
+          const explored = own.flatMap((turn) => siblings.get(turn.id) ?? []).flatMap(({ choices }) => choices);
+          const words = [
+            ...own.flatMap((turn) => [...wordsOf(turn)]),
+            ...explored.map(({ message }) => ['explored answer', message] as const),
+          ];
+          look(survey, words, one.trajectory.id, rules);
         }
       }
     }
+  // What was said about a conversation may come days after it.
+  for await (const { id, text } of readComments(store, { agent, since, until }))
+    look(survey, [['feedback', text]], `signal ${id}`, rules);
   return survey;
 }
 
-/** Of a conversation: every piece once, though each turn repeats those before it. */
-function look(survey: PiiSurvey, turns: readonly Turn[], id: string, rules: Rules | null): void {
+/** Every piece once, though each turn repeats those before it. */
+function look(
+  survey: PiiSurvey,
+  pieces: readonly (readonly [who: string, words: unknown])[],
+  id: string,
+  rules: Rules | null,
+): void {
   const seen = new Set<string>();
-  for (const turn of turns)
-    for (const [who, words] of wordsOf(turn)) {
-      const text = JSON.stringify(words) ?? '';
-      if (seen.has(text)) continue;
-      seen.add(text);
-      for (const [kind, count] of maskedIn(text)) add(survey.masked, kind, count, who, id);
-      if (rules !== null && survey.found !== null)
-        for (const [kind, count] of foundIn(words, rules)) add(survey.found, kind, count, who, id);
-    }
+  for (const [who, words] of pieces) {
+    const text = JSON.stringify(words) ?? '';
+    if (seen.has(text)) continue;
+    seen.add(text);
+    for (const [kind, count] of maskedIn(text)) add(survey.masked, kind, count, who, id);
+    if (rules !== null && survey.found !== null)
+      for (const [kind, count] of foundIn(words, rules)) add(survey.found, kind, count, who, id);
+  }
 }
 
 function* wordsOf({ request, choices, error }: Turn): Generator<readonly [string, unknown]> {

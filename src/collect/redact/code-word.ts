@@ -77,6 +77,17 @@ export function codeWordAt(text: string, start: number, end: number, about: () =
   return null;
 }
 
+/** S123-4567-8901, as many US states write them: with a word beside it. */
+const groupedLicence = /[A-Z]\d{2,4}(?:-\d{2,6}){2,4}(?:-\d)?(?![A-Za-z0-9_-])/y;
+
+export function dashedLicenceAt(text: string, start: number, about: () => About): Found | null {
+  groupedLicence.lastIndex = start;
+  const found = groupedLicence.exec(text)?.[0];
+  if (found === undefined || found.replace(/\D/g, '').length < 9) return null;
+  if (!about().labels.has('licence') || about().isOther) return null;
+  return { kind: 'licence', start, end: start + found.length, confidence: 0.7 };
+}
+
 /** `start`: of a word of letters and digits, or of the two letters before the digits. */
 export function ninoAt(text: string, start: number): Found | null {
   if (start < 0 || isAlnum(text.charCodeAt(start - 1))) return null;

@@ -17,10 +17,10 @@ const words: Readonly<Record<string, string>> = {
   tax: '\\bsteuer|\\btax[ -]?(?:id|payer|no|number)|\\btin\\b|\\bidnr\\b',
   rrn: '주민(?:등록)?|외국인등록|resident reg|alien reg|\\brrn\\b|\\bfrn\\b',
   brn: '사업자|business reg|\\bbrn\\b',
-  licence: "licen[cs]e\\b|driver'?s?\\b|\\bdriving\\b|면허|f[uü]hrerschein",
+  licence: "licen[cs]e\\b|\\bdl(?= ?(?:no|nr|number|#|:))|driver'?s?\\b|\\bdriving\\b|면허|f[uü]hrerschein",
   passport: 'passport|여권|reisepass',
   account:
-    '\\bbank\\b|\\baccount (?:number|no|#)|\\bacct\\b|\\brouting\\b|sort code|\\bkonto|계좌|은행|뱅크|입금|송금|농협|국민|신한|우체국|새마을|토스',
+    '\\bbank\\b|\\baccount(?: (?:number|no|#)|:? ?(?=\n))|\\bacct\\b|\\brouting\\b|sort code|\\bkonto|계좌|은행|뱅크|입금|송금|농협|국민|신한|우체국|새마을|토스',
   birth: '\\bd\\.?o\\.?b\\b|\\bborn\\b|birth(?:day|date)?\\b|생년월일|생일|geboren|geburtsdatum',
 };
 const labels = Object.keys(words);

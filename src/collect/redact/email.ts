@@ -1,7 +1,7 @@
 /**
  * E-mail addresses, found from the at sign outwards. Also the forms an at sign takes in URLs, in JSON inside text, in
- * HTML and in full width, and addresses in other scripts. ASCII is tried first on both sides, because in Korean or
- * Japanese text words touch the address ("메일은bob@example.com으로"). Not addresses: package@1.2.3, icon@2x.png, @mentions.
+ * HTML and in full width, and addresses in other scripts. ASCII (before the sign also what Europe writes) is tried first on both
+ * sides, because in Korean or Japanese text words touch the address ("메일은bob@example.com으로"). Not addresses: package@1.2.3, icon@2x.png, @mentions.
  * Linear: neither side reaches past the next at sign, nor into an address already found.
  */
 import type { Redactor, Span } from './redactor.ts';
@@ -23,9 +23,14 @@ const localTable = table(/[A-Za-z0-9._%+~^}-]/);
 const domainTable = table(/[A-Za-z0-9.-]/);
 const letters = table(/[A-Za-z]/);
 const asciiDomain: Allowed = (text, at) => domainTable[text.charCodeAt(at)] === 1;
+/** Of scripts with spaces between words, so that what touches an address belongs to it: jörg@. */
+const spaced = /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{M}]/u;
 /** An apostrophe counts in the middle of a name only: o'brien@, but 'amy@. */
-const asciiLocal: Allowed = (text, at) =>
-  localTable[text.charCodeAt(at)] === 1 || (text.charCodeAt(at) === 39 && letters[text.charCodeAt(at - 1)] === 1);
+const spacedLocal: Allowed = (text, at) => {
+  const code = text.charCodeAt(at);
+  if (code > 127) return spaced.test(text[at] as string);
+  return localTable[code] === 1 || (code === 39 && letters[text.charCodeAt(at - 1)] === 1);
+};
 const anyScript: Allowed = (text, at) => anyWord.test(text[at] as string);
 
 export const email: Redactor = {
@@ -48,7 +53,7 @@ export const email: Redactor = {
 function around(text: string, at: number, after: number, floor: number): Span | null {
   const end = domainEnd(text, after);
   if (end === null) return null;
-  const start = localStart(text, at, floor, asciiLocal) ?? localStart(text, at, floor, anyScript);
+  const start = localStart(text, at, floor, spacedLocal) ?? localStart(text, at, floor, anyScript);
   return start === null ? null : { start, end, kind: 'email' };
 }
 

@@ -150,8 +150,10 @@ const business: Recognize = (text, run, from, about) => {
   return hit('kr-brn', run, from, spaced === null ? 1 : 3, 1);
 };
 
-/** AA-BB-CCCCCC-DD: the region that issued it is 11 to 28. */
+/** AA-BB-CCCCCC-DD: the region that issued it is 11 to 28, or on older ones its name. */
 const koreanLicence: Recognize = (text, run, from, about) => {
+  if (shaped(text, run, from, [2, 6, 2], narrow) !== null)
+    return about().labels.has('licence') ? hit('licence', run, from, 3, 0.8) : null;
   const spaced = shaped(text, run, from, [2, 2, 6, 2], narrow);
   const digits = spaced ?? shaped(text, run, from, [12], narrow);
   if (digits === null) return null;

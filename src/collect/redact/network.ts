@@ -55,6 +55,20 @@ export function hexAddressAt(text: string, at: number, floor: number): Found | n
   return { kind: 'ip', start, end, confidence: 0.95 };
 }
 
+const macDotted = /[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}(?![0-9A-Za-z_]|\.[0-9A-Za-z])/y;
+
+/** 001a.2b3c.4d5e, as switches write it; without a letter it is any number. `word`: where one of the three begins. */
+export function dottedMacAt(text: string, word: number): Found | null {
+  let start = word;
+  while (text[start - 1] === '.' && /^[0-9A-Fa-f]{4}$/.test(text.slice(start - 5, start - 1)) && word - start < 10)
+    start -= 5;
+  if (isLetter(text.charCodeAt(start - 1)) || text[start - 1] === '.' || digitAt(text, start - 1) >= 0) return null;
+  macDotted.lastIndex = start;
+  const found = macDotted.exec(text)?.[0];
+  if (found === undefined || !/[A-Fa-f]/.test(found)) return null;
+  return { kind: 'mac', start, end: start + found.length, confidence: 0.9 };
+}
+
 export function dashedMacAt(text: string, at: number): Found | null {
   let start = at;
   if (isHex(text.charCodeAt(start - 1)) && text[start - 1] !== ':') start--;

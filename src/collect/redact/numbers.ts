@@ -6,11 +6,11 @@
  * Linear: a run is read once, each of its groups is tried with a bounded number of groups behind it, and no word or address
  * is read further than its longest form or more than once.
  */
-import { codeWordAt, type Found, ibanAt, ninoAt } from './code-word.ts';
+import { codeWordAt, dashedLicenceAt, type Found, ibanAt, ninoAt } from './code-word.ts';
 import { type About, aboutRun } from './context.ts';
 import { digitRuns, type Group, isLetter, type Run } from './digits.ts';
 import { type Hit, nationalIds } from './national-id.ts';
-import { dashedMacAt, hexAddressAt, ipv4At } from './network.ts';
+import { dashedMacAt, dottedMacAt, hexAddressAt, ipv4At } from './network.ts';
 import { phoneAt } from './phone.ts';
 import type { Redactor, Span } from './redactor.ts';
 
@@ -121,6 +121,8 @@ function wordAt(
   const isMixed = end - start > group.end - group.start;
   return (
     (isMixed ? (ibanAt(text, start) ?? ninoAt(text, start) ?? codeWordAt(text, start, end, about)) : null) ??
+    (isMixed && text[end] === '-' ? dashedLicenceAt(text, start, about) : null) ??
+    (end - start === 4 && (text[end] === '.' || text[start - 1] === '.') ? dottedMacAt(text, start) : null) ??
     (text[start - 1] === ' ' ? ninoAt(text, start - 3) : null) ??
     (text[end] === ':' || text[start - 1] === ':' ? hexAddressAt(text, group.start, floor) : null) ??
     (end - start === 2 && (text[end] === '-' || text[start - 1] === '-') ? dashedMacAt(text, group.start) : null)
