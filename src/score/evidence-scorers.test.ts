@@ -255,7 +255,7 @@ describe('the right tool for the state', () => {
     expect(careful.score(working(cancel)).reason).toBe('1 tool call: 1 before its time');
     expect(toolUse().score(working(cancel)).value).toBe(1);
     expect(careful.version).not.toBe(toolUse().version);
-    expect(toolUse({ needs: {} }).version).toBe('["tool-use",3]');
+    expect(toolUse({ needs: {} }).version).toBe('["tool-use",4]');
     expect(() => toolUse({ needs: { cancel_order: [] } })).toThrow("'cancel_order' needs nothing");
   });
 });
