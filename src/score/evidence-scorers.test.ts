@@ -75,6 +75,11 @@ describe('latency', () => {
       1, 0.8, 0.5, 0, 0,
     ]);
   });
+
+  test('is unknown where no answer says how long it took, as in what was imported', () => {
+    expect(latency().score(taking(0, 0))).toMatchObject({ value: null, reason: 'nobody recorded how long it took' });
+    expect(latency().score(taking(0, 12_500)).value).toBe(0.5);
+  });
 });
 
 describe('implicit', () => {
