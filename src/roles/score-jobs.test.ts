@@ -4,10 +4,12 @@ import { agentSchema } from '../agent.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import { parseConfig } from '../config.ts';
 import { feedback } from '../score/feedback.ts';
-import { planScoring } from '../score/run.ts';
+import { planScoring, scoreWindow } from '../score/run.ts';
+import type { Scorer } from '../score/scorer.ts';
 import { weighted } from '../score/weighted.ts';
-import { entry, uuidAt } from '../store/fixtures.ts';
+import { entry, sibling, turn, uuidAt } from '../store/fixtures.ts';
 import { saveJob } from '../store/jobs.ts';
+import { latePages } from '../store/late-evidence.ts';
 import type { Store } from '../store/postgres.ts';
 import { writeEntries } from '../store/record.ts';
 import { listScores } from '../store/scores.ts';
@@ -84,4 +86,80 @@ test('what is said a month later scores its conversation again, whatever it poin
   await job.run(partsOf(store));
   const totals = await Promise.all([...about, 'played'].map(async (id) => (await listScores(store, id))[0]?.total));
   expect(totals).toEqual([1, 1, 1, 1, undefined, undefined]);
+});
+
+test('what a scorer failed for is asked again when the look back has long passed it, and single answers too', async () => {
+  const store = await withStore();
+  const began = Date.now() - 30 * day;
+  let isAway = true;
+  const judge: Scorer = {
+    ...{ name: 'judge', version: '1', inProcess: true },
+    score() {
+      if (isAway) throw new Error('the judge is away');
+      return { value: 1, reason: 'fine', turns: new Map() };
+    },
+  };
+  const desk = agentSchema.parse({ name: 'desk', reward: weighted({ judge: [1, judge] }) });
+  const [job] = scoreJobs([desk]);
+  const explored = turn({ id: uuidAt(began), trajectory: 'explored', startedAt: began });
+  const other = sibling(explored);
+  await writeEntries(store, [
+    { kind: 'turn', turn: explored },
+    { kind: 'sibling', sibling: other },
+    entry.turn({ trajectory: 'a', startedAt: began + 1 }),
+  ]);
+  const totalOf = async (name: string) => (await listScores(store, name))[0]?.total;
+  const window = { agent: 'desk', spec: desk.reward, since: new Date(began), until: new Date(began + 1000) };
+  expect(await scoreWindow(store, { ...window, now: new Date(began + day) })).toMatchObject({ broken: 2, answers: 2 });
+  await job!.run(partsOf(store));
+  expect(await totalOf('a')).toBeNull();
+  isAway = false;
+  // Of the second conversation only an answer is owed: its own score was made meanwhile.
+  expect(await scoreWindow(store, { ...window, until: new Date(began + 1), now: new Date() })).toMatchObject({
+    rescored: 1,
+  });
+  await store.pool.query(
+    `update pawl.scores set total = null, evidence = evidence || ' broken' where trajectory = $1`,
+    [`answer/${other.id}`],
+  );
+  await job!.run(partsOf(store));
+  expect(await Promise.all(['a', 'explored', `answer/${explored.id}`, `answer/${other.id}`].map(totalOf))).toEqual([
+    ...[1, 1, 1, 1],
+  ]);
+});
+
+test('of more that is owed than a run looks at, those that waited longest come first', async () => {
+  const store = await withStore();
+  const began = Date.now() - 30 * day;
+  const ids = ['a', 'b', 'c'];
+  await writeEntries(
+    store,
+    ids.map((trajectory, k) => entry.turn({ trajectory, startedAt: began + k })),
+  );
+  const failing: Scorer = {
+    ...{ name: 'judge', version: '1', inProcess: true },
+    score() {
+      throw new Error('the judge is away');
+    },
+  };
+  const spec = weighted({ judge: [1, failing] });
+  const score = (from: number, until: number, at: number) =>
+    scoreWindow(store, {
+      ...{ agent: 'desk', spec, now: new Date(at) },
+      ...{ since: new Date(began + from), until: new Date(began + until) },
+    });
+  await score(0, 3, began + day);
+  await score(0, 1, began + 2 * day); // 'a' was tried again since
+  const before = new Date(began + 3);
+  const late = { agent: 'desk', origin: 'production' as const, before, heardSince: new Date(), labels: false };
+  const found = async (fields: { before?: Date; mostOwed?: number }) => {
+    const ids: string[] = [];
+    for await (const page of latePages(store, { ...late, spec: spec.version, ...fields }))
+      for (const { trajectory } of page) ids.push(trajectory.id);
+    return ids;
+  };
+  expect(await found({ mostOwed: 2 })).toEqual(['b', 'c']);
+  expect(await found({})).toEqual(['a', 'b', 'c']);
+  // Nobody waits for ever.
+  expect(await found({ before: new Date(began + 100 * day) })).toEqual([]);
 });

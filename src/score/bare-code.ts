@@ -1,7 +1,7 @@
 /**
  * Code as what it says: a tree in which two texts are equal that differ only in what formatters choose. Left out are comments,
  * commas and semicolons that may be there or not, parentheses that only group what stands together anyway, which quotes a string has
- * (JavaScript, TypeScript, Python), parentheses around the one parameter of an arrow function or a lambda, quotes around keys, a first | of a
+ * (JavaScript, TypeScript, Python), whether hexadecimal digits and what stands before a string of Python are capitals, parentheses around the one parameter of an arrow function or a lambda, quotes around keys, a first | of a
  * type, parentheses around imports (Python; Go, where there is one) and around Python's tuples, Rust's braces around one expression. What the tree says by its own shape
  * stays: (a + b) * c is not a + b * c. A leaf remembers where it stood, so that its spelling can be compared.
  */
@@ -59,7 +59,7 @@ const isBarrier = (language: CodeLanguage, inner: CodeNode, around: string): boo
     : language === 'rust' && around === 'call_expression' && inner.kind === 'field_expression';
 
 const leaf = ({ start, end }: CodeNode, kind: string, text: string): CodeNode => codeNode(kind, text, [], start, end);
-const wordsOf = ({ text, children }: CodeNode): string =>
+export const wordsOf = ({ text, children }: CodeNode): string =>
   children.length === 0 ? text : children.map(wordsOf).join('');
 
 /** The same for every way of quoting it. */
@@ -67,17 +67,21 @@ function string(language: CodeLanguage, node: CodeNode): CodeNode {
   const [first, ...rest] = node.children;
   const last = rest.pop();
   if (first === undefined || last === undefined) return node;
-  const quote = wordsOf(first).replaceAll("'", '"');
+  // F"" is f"", and u"" is "".
+  const quote = wordsOf(first).replaceAll("'", '"').toLowerCase().replace('u', '');
   if (rest.some(({ kind }) => kind === 'interpolation')) {
     const open = leaf(first, first.kind, quote);
     const close = leaf(last, last.kind, wordsOf(last).replaceAll("'", '"'));
     return codeNode(node.kind, '', [open, ...rest, close], node.start, node.end);
   }
-  const isRaw = language === 'python' && /r/i.test(quote);
+  const isRaw = language === 'python' && quote.includes('r');
   const said = rest.map(wordsOf).join('');
   const plain = isRaw ? said : said.replace(/\\([\s\S])/g, (all, what) => (what === "'" || what === '"' ? what : all));
   return leaf(node, 'string', `${quote}${plain}`);
 }
+
+/** 0XFF is 0xff, 1E5 is 1e5. */
+const isNumber = /^(?:number|integer|float|\w*(?:int|integer|float|floating_point|imaginary)_literal)$/;
 
 const statements = /_statement$|_item$|declaration|^attribute/;
 /** Of a block of Rust that only holds it. */
@@ -130,7 +134,26 @@ function spelled(language: CodeLanguage, child: CodeNode, i: number, of: CodeNod
   return child;
 }
 
+/** Python's docstrings as what they are: comments that a program can read. */
+export function withDocstrings(language: CodeLanguage, node: CodeNode): CodeNode {
+  if (language !== 'python' || node.children.length === 0) return node;
+  const children = node.children.map((child) => withDocstrings(language, child));
+  const first = children.findIndex((child) => !isComment(child));
+  const [said, ...more] = children[first]?.children ?? [];
+  const isDocstring =
+    /^(?:module|block)$/.test(node.kind) &&
+    children[first]?.kind === 'expression_statement' &&
+    more.length === 0 &&
+    said?.kind === 'string' &&
+    /^[ru]?["']/i.test(wordsOf(said));
+  if (isDocstring) children[first] = leaf(children[first]!, 'comment', wordsOf(said));
+  return children.every((child, i) => child === node.children[i])
+    ? node
+    : codeNode(node.kind, node.text, children, node.start, node.end);
+}
+
 export function bare(language: CodeLanguage, node: CodeNode, around = ''): CodeNode {
+  if (isNumber.test(node.kind) && node.children.length === 0) return leaf(node, node.kind, node.text.toLowerCase());
   const kept = node.children.filter(
     (child, i) => !isComment(child) && !isBlank(child) && !isOptional(language, node, i),
   );

@@ -170,6 +170,22 @@ describe('minimal diff', () => {
     expect((await said(minimalDiff(), working(['edit', { diff: 'say -- what\n+++ and\n' }]))).value).toBeNull();
   });
 
+  test('a new file is stray by its name, and a module that is called like one of those is not', async () => {
+    const made = async (path: string) =>
+      (await said(minimalDiff(), working(edit('s = 0', 's = 1'), ['write', { path, content: 'x = 1\n' }]))).reason;
+    for (const path of [
+      'tmp_total.py',
+      'src/debug.py',
+      'total_old.py',
+      'total-copy2.py',
+      'CHANGES_SUMMARY.md',
+      'run.log',
+    ])
+      expect(await made(path)).toMatch(/; \d of stray files$/);
+    for (const path of ['src/summary.py', 'order-summary.py', 'copy.py', 'notes.py', 'attempt.py', 'README.md'])
+      expect(await made(path)).not.toContain('stray');
+  });
+
   test('an edit that the tool refused changed nothing', async () => {
     const refused = converse('Begin with 1.', [
       {

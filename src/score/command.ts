@@ -73,7 +73,8 @@ const run = withConfigOption(new Command('run'))
       }
       const { trajectories, scored, rescored, unchanged, unmeasured, tooLong, tooLarge, broken, answers } = counts;
       const also = [
-        `${unmeasured} with nothing to measure`,
+        // Those without a total are both; a scorer that failed may yet measure something.
+        `${unmeasured - broken} with nothing to measure`,
         ...(tooLong > 0 ? [`${tooLong} too long`] : []),
         ...(tooLarge > 0 ? [`${tooLarge} too large to read`] : []),
         ...(answers > 0 ? [`${counted(answers, 'single answer')} where a turn was explored`] : []),

@@ -75,6 +75,11 @@ describe('latency', () => {
       1, 0.8, 0.5, 0, 0,
     ]);
   });
+
+  test('is unknown where no answer says how long it took, as in what was imported', () => {
+    expect(latency().score(taking(0, 0))).toMatchObject({ value: null, reason: 'nobody recorded how long it took' });
+    expect(latency().score(taking(0, 12_500)).value).toBe(0.5);
+  });
 });
 
 describe('implicit', () => {
@@ -255,7 +260,7 @@ describe('the right tool for the state', () => {
     expect(careful.score(working(cancel)).reason).toBe('1 tool call: 1 before its time');
     expect(toolUse().score(working(cancel)).value).toBe(1);
     expect(careful.version).not.toBe(toolUse().version);
-    expect(toolUse({ needs: {} }).version).toBe('["tool-use",3]');
+    expect(toolUse({ needs: {} }).version).toBe('["tool-use",4]');
     expect(() => toolUse({ needs: { cancel_order: [] } })).toThrow("'cancel_order' needs nothing");
   });
 });

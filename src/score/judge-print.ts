@@ -20,5 +20,5 @@ export function judgedLine({
       : ` ${withheld} ${withheld === 1 ? 'was' : 'were'} not shown to it: what is internal stays inside.`;
   if (calls === 0 && asked === 0) return `The judge was not asked; ${kept}.${hidden}`;
   const tokens = `${promptTokens} + ${completionTokens} tokens`;
-  return `The judge was asked for ${asked} ${asked === 1 ? 'verdict' : 'verdicts'} in ${calls} calls (${tokens}, cost ${moneyText(money)}); ${kept}.${hidden}`;
+  return `The judge was asked for ${asked} ${asked === 1 ? 'verdict' : 'verdicts'} in ${calls} ${calls === 1 ? 'call' : 'calls'} (${tokens}, cost ${moneyText(money)}); ${kept}.${hidden}`;
 }

@@ -14,11 +14,13 @@ export function latency({ target, worst }: LatencyRange = { target: 10, worst: 1
   const worth = (seconds: number): number => Math.min(1, Math.max(0, (worst - seconds) / (worst - target)));
   return {
     name: 'latency',
-    version: JSON.stringify(['latency', 1, target, worst]),
+    version: JSON.stringify(['latency', 2, target, worst]),
     inProcess: true,
     score({ turns }) {
       if (turns.length === 0) return unmeasured('nobody waited');
       const waits = turns.map(({ id, latencyMs }) => [id, latencyMs / 1000] as const);
+      // What was imported need not say it.
+      if (waits.every(([, seconds]) => seconds === 0)) return unmeasured('nobody recorded how long it took');
       const longest = Math.max(...waits.map(([, seconds]) => seconds));
       return {
         value: worth(longest),

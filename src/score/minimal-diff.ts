@@ -2,10 +2,10 @@
  * Minimal change (S7): how much of what an agent changed in code was needed. Files before and after are compared as trees
  * (tree-distance.ts); what is unneeded is told apart and priced in nodes of the tree:
  *
- *   scaffolding    statements that only print, log or leave a note (console.log, print, dbg!, TODO …)
+ *   scaffolding    statements that only print, log or stand in for something (console.log, print, dbg!, todo! …), lines of notes (TODO …)
  *   stray files    new files that nobody asked for by name and that are called like leavings (tmp, debug, backup, notes …)
- *   reformatting   lines that are written in another way and say the same (restyled.ts)
- *   comments       comments that were added
+ *   reformatting   lines that are written in another way and say the same (restyled.ts), imports in another order (import-order.ts)
+ *   comments       lines of comments, and of Python's docstrings, that were added (comment-lines.ts)
  *
  *     value = smallest / (changed + prices),   at most 1
  *
@@ -13,11 +13,13 @@
  * tests took, or the one that a reviewer wrote as the correction, and what that has of these four costs nothing. Without it, it is what is left of the change when scaffolding and stray files are taken out, so only
  * those and the other two can cost. Whether the change works is for outcomes. Unmeasured: no code was changed.
  */
-import { bare, isComment } from './bare-code.ts';
+import { bare, withDocstrings } from './bare-code.ts';
 import { codeEdits, type FileChange } from './code-edits.ts';
+import { addedCommentLines } from './comment-lines.ts';
 import { correctionIn } from './context-recall.ts';
 import { type CodeNode, codeLanguage, parseCode } from './grammars.ts';
-import { patchOf } from './patch.ts';
+import { movedImports, withSortedImports } from './import-order.ts';
+import { patchOf, replaced } from './patch.ts';
 import { type Code, restyledLines } from './restyled.ts';
 import { type Measured, type Scorer, type ScorerInput, unmeasured } from './scorer.ts';
 import { storyOf } from './story.ts';
@@ -37,11 +39,13 @@ const usualPrices = { scaffolding: 1, strayFiles: 1, reformatting: 0.5, comments
 export type DiffCosts = { -readonly [Name in keyof typeof usualPrices]: number };
 
 const prints =
-  /^(?:console\.\w+|print(?:ln!)?|eprintln!|dbg!|log\.(?:Print|debug)\w*|fmt\.Print\w*|System\.(?:out|err)\.\w+|debugger|breakpoint|pdb\.set_trace|logger?\.debug)(?!\w)/;
+  /^(?:console\.\w+|pp?rint|println!?|eprint(?:ln)?!|dbg!|todo!|unimplemented!|log\.(?:Print|debug)\w*|(?:logger|logging|slog)\.[dD]ebug|fmt\.(?:Print\w*|Fprint\w*\(os\.Std(?:out|err))|System\.(?:out|err)\.\w+|\w+\.printStackTrace|debugger|breakpoint|i?pdb\.set_trace|importi?pdb)(?!\w)/;
 const notes = /\b(?:TODO|FIXME|XXX|HACK)\b/;
-/** Of the name of a file. */
-const stray =
-  /(?:^|[^a-z])(?:tmp|temp|debug|backup|bak|orig|old|copy|scratch|notes?|summary|changes)(?:[^a-z]|$)|\.log$/i;
+/** Of the name of a file; a module of code may well be called copy, or order-summary. */
+const stray = {
+  any: /(?:^|[^a-z])(?:tmp|temp|debug|backup|bak|orig|old|copy|scratch|notes?|summary|changes)(?:[^a-z]|$)|\.log$/i,
+  code: /(?:^|[^a-z])(?:tmp|temp|debug|backup|bak|orig|scratch)(?:[^a-z]|$)|[^a-z](?:old|copy)\d*\.\w+$/i,
+};
 
 const isStatement = ({ kind }: CodeNode): boolean =>
   kind === 'expression_statement' || kind.endsWith('_statement') || kind === 'debugger_statement';
@@ -56,33 +60,20 @@ function opening(node: CodeNode, most = 60): string {
   return said;
 }
 
-/** Every node, once for each time it stands there. */
-function* all(node: CodeNode): Generator<CodeNode> {
-  yield node;
-  for (const child of node.children) yield* all(child);
-}
-
-/** Nodes of those that `after` has more of than `before`. */
-function addedNodes(before: CodeNode, after: CodeNode, is: (node: CodeNode) => boolean): number {
+/** Nodes of the statements that print and that `after` has more of than `before`. */
+function addedPrints(before: CodeNode, after: CodeNode): number {
   const known = new Map<string, number>();
-  for (const node of all(before)) if (is(node)) known.set(saying(node), (known.get(saying(node)) ?? 0) + 1);
+  for (const { shape } of printsIn(before)) known.set(shape, (known.get(shape) ?? 0) + 1);
   let added = 0;
-  for (const node of all(after)) {
-    if (!is(node)) continue;
-    const count = known.get(saying(node)) ?? 0;
-    if (count > 0) known.set(saying(node), count - 1);
-    else added += node.size;
+  for (const { shape, size } of printsIn(after)) {
+    const count = known.get(shape) ?? 0;
+    if (count > 0) known.set(shape, count - 1);
+    else added += size;
   }
   return added;
 }
-
-/** A comment says the same with another indent. */
-const saying = (node: CodeNode): string =>
-  isComment(node) ? `${node.kind} ${node.text.replace(/\n[ \t]*/g, '\n')}` : node.shape;
-
-const isPrint = (node: CodeNode): boolean => isStatement(node) && prints.test(opening(node));
-const isNote = (node: CodeNode): boolean => isComment(node) && notes.test(node.text);
-const isPlainComment = (node: CodeNode): boolean => isComment(node) && !notes.test(node.text);
+const printsIn = (node: CodeNode): CodeNode[] =>
+  isStatement(node) && prints.test(opening(node)) ? [node] : node.children.flatMap(printsIn);
 
 type Priced = {
   readonly changed: number;
@@ -99,7 +90,8 @@ async function priced(change: FileChange, asked: string, accepted: string | unde
   const { path, before, after, isNew } = change;
   const language = codeLanguage(path.slice(path.lastIndexOf('.') + 1));
   const name = path.slice(path.lastIndexOf('/') + 1);
-  const isStray = isNew && stray.test(name) && !asked.includes(name) && accepted === undefined;
+  const isStray =
+    isNew && stray[language === null ? 'any' : 'code'].test(name) && !asked.includes(name) && accepted === undefined;
   if (language === null) {
     if (!isStray) return null;
     return { changed: 0, smallest: null, costs: { ...nothing(), strayFiles: after.split('\n').length }, statements: 0 };
@@ -107,20 +99,31 @@ async function priced(change: FileChange, asked: string, accepted: string | unde
   const [old, now, known] = await Promise.all(
     [before, after, accepted].map(async (text): Promise<Code | null> => {
       const parsed = text === undefined ? null : await parseCode(language, text);
-      return parsed && { root: parsed.root, bare: bare(language, parsed.root), text: text! };
+      if (parsed === null) return null;
+      const root = withDocstrings(language, parsed.root);
+      return { root, bare: bare(language, root), text: text! };
     }),
   );
   if (!old || !now) return null;
-  const distance = (one: Code) => treeDistance(old.bare, one.bare);
+  const moved = (one: Code) => movedImports(old.bare, one.bare);
+  const distance = (one: Code) => {
+    const asWritten = treeDistance(old.bare, one.bare);
+    if (asWritten === 0 || moved(one) === 0) return asWritten;
+    return Math.min(asWritten, treeDistance(withSortedImports(old.bare), withSortedImports(one.bare)));
+  };
   const changed = distance(now);
   if (isStray) return { changed: 0, smallest: null, costs: { ...nothing(), strayFiles: changed }, statements: 0 };
-  const statementsOf = (one: Code) => addedNodes(old.bare, one.bare, isPrint);
-  const costsOf = (one: Code): DiffCosts => ({
-    scaffolding: statementsOf(one) + addedNodes(old.root, one.root, isNote),
-    strayFiles: 0,
-    reformatting: restyledLines(language, old, one),
-    comments: addedNodes(old.root, one.root, isPlainComment),
-  });
+  const statementsOf = (one: Code) => addedPrints(old.bare, one.bare);
+  const costsOf = (one: Code): DiffCosts => {
+    const comments = addedCommentLines(old, one);
+    const left = comments.filter((line) => notes.test(line)).length;
+    return {
+      scaffolding: statementsOf(one) + left,
+      strayFiles: 0,
+      reformatting: restyledLines(language, old, one) + moved(one),
+      comments: comments.length - left,
+    };
+  };
   const costs = costsOf(now);
   const statements = statementsOf(now);
   if (!known) return { changed, smallest: null, costs, statements };
@@ -142,10 +145,10 @@ function patchedBy(text: string | null): Accepted {
     const own = patched.find((one) => path === one.path || path.endsWith(`/${one.path}`));
     if (own === undefined) return isNew ? undefined : before;
     let after = before;
-    for (const { from, to } of own.pieces) {
-      const at = after.indexOf(from);
-      if (at < 0) return undefined;
-      after = after.slice(0, at) + to + after.slice(at + from.length);
+    for (const piece of own.pieces) {
+      const next = replaced(after, piece);
+      if (next === null) return undefined;
+      after = next;
     }
     return after;
   };
@@ -154,7 +157,7 @@ function patchedBy(text: string | null): Accepted {
 function acceptedOf(accepted: NonNullable<MinimalDiffOptions['accepted']>, input: ScorerInput): Accepted {
   if (accepted === 'corrections') return patchedBy(correctionIn(input.signals));
   const known = accepted(input) ?? {};
-  return ({ path }) => (Object.hasOwn(known, path) ? known[path] : undefined);
+  return ({ path }) => known[Object.keys(known).find((name) => path === name || path.endsWith(`/${name}`)) ?? ''];
 }
 
 export function minimalDiff({ accepted, prices: given = {} }: MinimalDiffOptions = {}): Scorer {
@@ -163,7 +166,7 @@ export function minimalDiff({ accepted, prices: given = {} }: MinimalDiffOptions
   if (odd !== undefined) throw new Error(`minimalDiff: ${odd[0]} costs ${odd[1]}; give a number from 0 to 100.`);
   return {
     name: 'minimal diff',
-    version: JSON.stringify(['minimal-diff', 4, prices, accepted === undefined ? null : String(accepted)]),
+    version: JSON.stringify(['minimal-diff', 5, prices, accepted === undefined ? null : String(accepted)]),
     // With a function of the user's it may do anything.
     ...(typeof accepted !== 'function' && { inProcess: true }),
     ...(accepted !== undefined && { usesLabels: 'corrections' }),

@@ -161,6 +161,102 @@ test('blank lines and a comment: one is reformatting, the other is a comment and
   );
 });
 
+test('a space at the end of a line is one line of reformatting', async () => {
+  const file = 'def a():\n    x = 1\n    return x\n\n\ndef b():\n    return 2\n';
+  for (const line of ['x = 1', 'return x'])
+    expect((await rewriting('a.py', file, file.replace(line, `${line}  `).replace('2', '3')))[1]).toBe(
+      '1 nodes changed, 1 needed; 1 of reformatting',
+    );
+});
+
+describe('the order of imports is form', () => {
+  test.each([
+    [
+      'a.ts',
+      `import { b } from './b';\nimport { a } from './a';\n`,
+      `import { a } from './a';\nimport { b } from './b';\n`,
+    ],
+    ['a.ts', `import { b, type a } from './b';\n`, `import { type a, b } from './b';\n`],
+    ['a.py', 'import os\nimport json\n', 'import json\nimport os\n'],
+    ['a.py', 'from a import (\n    c,\n    b,\n)\n', 'from a import (\n    b,\n    c,\n)\n'],
+    ['a.go', 'package a\n\nimport (\n\t"os"\n\t"fmt"\n)\n', 'package a\n\nimport (\n\t"fmt"\n\t"os"\n)\n'],
+    ['A.java', 'import b.C;\nimport a.D;\n\nclass A {}\n', 'import a.D;\nimport b.C;\n\nclass A {}\n'],
+    ['a.rs', 'use b::c;\nuse a::d;\n', 'use a::d;\nuse b::c;\n'],
+    ['a.rs', 'mod b;\nmod a;\n', 'mod a;\nmod b;\n'],
+    ['a.rs', 'use a::{Map, fmt::{self, Write}};\n', 'use a::{fmt::{self, Write}, Map};\n'],
+  ])('%s: %j as %j', async (path, file, sorted) => {
+    for (const [before, after] of [
+      [file, sorted],
+      [sorted, file],
+    ] as const)
+      expect((await rewriting(path, before, after))[1]).toBe('0 nodes changed, 0 needed; 1 of reformatting');
+    expect((await rewriting(path, file, sorted, sorted))[0]).toBe(1);
+  });
+
+  test.each([
+    ['a.ts', `import './a';\nimport { b } from './b';\n`, `import { b } from './b';\nimport './a';\n`],
+    ['a.rs', '#[cfg(test)]\nuse a::b;\nuse c::d;\n', '#[cfg(test)]\nuse c::d;\nuse a::b;\n'],
+    ['a.py', 'import a\nb()\nimport c\n', 'import c\nb()\nimport a\n'],
+  ])('%s: but %j does something else than %j', async (path, file, other) => {
+    expect((await rewriting(path, file, other))[1]).toMatch(/^[1-9]\d* nodes changed/);
+  });
+
+  test('an import that came with it is the change', async () => {
+    const file = 'import os\nimport json\n\nprint(os, json)\n';
+    const sorted = file.replace('import os\nimport json\n', 'import json\nimport os\nimport re\n');
+    expect((await rewriting('a.py', file, sorted))[1]).toBe('4 nodes changed, 4 needed; 1 of reformatting');
+  });
+});
+
+describe('comments are counted by what they say, line by line', () => {
+  const of = (count: number) =>
+    count === 0 ? '0 nodes changed, 0 needed' : `0 nodes changed, 0 needed; ${count} of comments`;
+  test.each([
+    ['a.rs', 'fn f() {}\n', '/// Why.\nfn f() {}\n', 1],
+    ['a.rs', '// why\nfn f() {}\n', '// how\nfn f() {}\n', 1],
+    ['a.ts', 'f();\n', '/**\n * Why,\n * and how.\n */\nf();\n', 2],
+    ['A.java', '// Why.\nclass A {}\n', '/* Why. */\nclass A {}\n', 0],
+    ['a.go', '// Why.\npackage a\n', 'package a\n', 0],
+    ['a.py', 'def f():\n    return 1\n', 'def f():\n    """Why.\n\n    And how.\n    """\n    return 1\n', 2],
+    ['a.py', 'class A:\n    """Why."""\n', "class A:\n    '''Why.'''\n", 0],
+  ])('%s: %j, then %j', async (path, before, after, count) => {
+    expect((await rewriting(path, before, after))[1]).toBe(of(count));
+  });
+
+  test('other line ends are no other comments', async () => {
+    const file = '/// Why.\n/// And how.\nfn f() {\n    // it is so\n    g();\n}\n';
+    expect((await rewriting('a.rs', file, file.replaceAll('\n', '\r\n')))[1]).toMatch(/needed; \d of reformatting$/);
+  });
+
+  test('a string of Python that is no docstring is code', async () => {
+    expect((await rewriting('a.py', 'f("a")\n', 'f("b")\n'))[1]).toBe('1 nodes changed, 1 needed');
+    expect((await rewriting('a.py', 'def f():\n    x = """a"""\n', 'def f():\n    x = """b"""\n'))[1]).toBe(
+      '1 nodes changed, 1 needed',
+    );
+  });
+});
+
+test.each([
+  ['a.py', 'f()\n', 'pprint(x)'],
+  ['a.py', 'f()\n', 'logging.debug(x)'],
+  ['a.py', 'f()\n', 'import pdb; pdb.set_trace()'],
+  ['a.go', 'package a\n\nfunc f() {\n}\n', 'println(x)'],
+  ['a.go', 'package a\n\nfunc f() {\n}\n', 'fmt.Fprintln(os.Stderr, x)'],
+  ['A.java', 'class A {\n  void f() {\n}\n}\n', 'e.printStackTrace();'],
+  ['a.rs', 'fn f() {\n}\n', 'eprint!("x");'],
+  ['a.rs', 'fn f() {\n}\n', 'todo!();'],
+])('%s: in %j, %s is scaffolding', async (path, before, print) => {
+  const after = path === 'a.py' ? `${before}${print}\n` : before.replace('{\n}', `{\n    ${print}\n}`);
+  expect((await rewriting(path, before, after))[1]).toMatch(/^\d+ nodes changed, [01] needed; \d+ of scaffolding/);
+});
+
+test('what a program writes for its reader is none', async () => {
+  const go = 'package a\n\nfunc f() {\n}\n';
+  expect((await rewriting('a.go', go, go.replace('{\n}', '{\n\tfmt.Fprintln(w, x)\n}')))[1]).toMatch(
+    /^\d+ nodes changed, [1-9]\d* needed$/,
+  );
+});
+
 test('a file of thousands of lines that were all spread is counted to the last one', async () => {
   const calls = (write: (i: number) => string) => Array.from({ length: 2000 }, (_, i) => write(i)).join('');
   const before = calls((i) => `x${i} = f(a, ${i})\n`);
@@ -184,6 +280,8 @@ describe('what formatters choose is form, alone and beside a change', () => {
     ['a.py', 'def f():\n    return a, b\n', 'def f():\n    return (\n        a,\n        b,\n    )\n'],
     ['a.py', 'x = f(1, (2, 3))\n', 'x = f(1, (2, 3,))\n'],
     ['a.py', 'x = a + \\\n    b\n', 'x = a + b\n'],
+    ['a.py', 'x = F"b" + R"b"\n', 'x = f"b" + r"b"\n'],
+    ['a.ts', 'x = 0XFF + b;\n', 'x = 0xff + b;\n'],
     ['a.go', 'package a\n\nimport "fmt"\n', 'package a\n\nimport (\n\t"fmt"\n)\n'],
     [
       'a.go',

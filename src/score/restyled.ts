@@ -124,7 +124,7 @@ function onceInBoth(
 }
 
 /** The most of them that stand in the same order on both sides: the longest rising run, in n log n. They come in the order of `after`. */
-function inOrder(pairs: readonly (readonly [number, number])[]): (readonly [number, number])[] {
+export function inOrder(pairs: readonly (readonly [number, number])[]): (readonly [number, number])[] {
   const ends: number[] = []; // for each length the pair with the smallest place in `before` that a run of it ends with
   const earlier = new Int32Array(pairs.length).fill(-1);
   for (const [k, [i]] of pairs.entries()) {
@@ -195,13 +195,14 @@ function difference(before: Gap, after: Gap, language: CodeLanguage) {
     isBroken: text.includes('\n'),
     head: text.split('\n', 1)[0]!,
     tail: text.slice(text.indexOf('\n')).replaceAll(/\n[ \t]*(?=\n|$)/g, '\n'),
+    indent: text.slice(text.lastIndexOf('\n')),
   })) as [Written, Written];
   if (was.isBroken !== is.isBroken) return { ...none, above: true, here: true };
-  if (is.isBroken) return { above: was.head !== is.head, here: was.tail !== is.tail, indent: was.tail === is.tail };
+  if (is.isBroken) return { above: was.head !== is.head, here: was.tail !== is.tail, indent: was.indent !== is.indent };
   const isColumn = language === 'go' && was.head.trim() === is.head.trim() && was.head !== '' && is.head !== '';
   return { ...none, here: !isColumn };
 }
-type Written = { readonly isBroken: boolean; readonly head: string; readonly tail: string };
+type Written = { readonly isBroken: boolean; readonly head: string; readonly tail: string; readonly indent: string };
 
 /** Lines of places that are asked for from the first to the last. */
 function lineCounter(text: string): (place: number) => number {

@@ -7,7 +7,12 @@ import { type Figure, fewestSamples, type Proposal } from './propose.ts';
 import type { WhatIf } from './what-if.ts';
 
 const number = (value: number | null, digits = 2): string => (value === null ? '–' : value.toFixed(digits));
-const signed = (value: number | null): string => (value === null ? '–' : `${value > 0 ? '+' : ''}${value.toFixed(3)}`);
+function signed(value: number | null): string {
+  if (value === null) return '–';
+  const digits = value.toFixed(3);
+  if (Number(digits) === 0) return '0.000';
+  return value > 0 ? `+${digits}` : digits;
+}
 const range = ({ low, high }: { low: number | null; high: number | null }): string =>
   low === null || high === null ? '' : `${number(low)} to ${number(high)}`;
 const percent = (share: number): string => `${Math.round(share * 100)}%`;

@@ -22,7 +22,8 @@ export function rule(
     const { value, reason, turns = {} } = typeof answer === 'object' && answer !== null ? answer : { value: answer };
     if (value === null) return unmeasured(reason ?? 'the rule cannot tell');
     const worth = typeof value === 'boolean' ? Number(value) : value;
-    const why = reason ?? (worth === 1 ? 'kept' : worth === 0 ? 'broken' : 'partly kept');
+    const why =
+      reason ?? (worth === 1 ? 'the rule is kept' : worth === 0 ? 'the rule is not kept' : 'the rule is partly kept');
     return { value: worth, reason: why, turns: new Map(Object.entries(turns)) };
   };
   return {

@@ -34,7 +34,7 @@ export type ScoreWindow = {
   readonly since: Date;
   /** … and before this time. */
   readonly until: Date;
-  /** Those as well that started before the window, and about which something was said at this time or later. */
+  /** Those as well that started before the window, and about which something was said at this time or later, or that a scorer failed for. */
   readonly heardSince?: Date;
   readonly origin?: Origin; // production
   readonly now: Date;
@@ -95,7 +95,13 @@ type PendingPage = {
 async function* pagesOf(store: Store, { spec, heardSince, ...window }: PagedWindow): AsyncGenerator<Placed[]> {
   yield* windowPages(store, window);
   if (heardSince !== undefined)
-    yield* latePages(store, { ...window, before: window.since, heardSince, labels: usesLabels(spec) });
+    yield* latePages(store, {
+      ...window,
+      before: window.since,
+      heardSince,
+      labels: usesLabels(spec),
+      spec: spec.version,
+    });
 }
 type PagedWindow = Window & Pick<ScoreWindow, 'spec' | 'heardSince'>;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { noon, signal, turn } from '../store/fixtures.ts';
 import { feedback } from './feedback.ts';
-import { converse, trajectory } from './fixtures.ts';
+import { converse, orderTool, trajectory } from './fixtures.ts';
 import { label } from './label.ts';
 import { outcome } from './outcome.ts';
 import { rewardModel } from './reward-model-scorer.ts';
@@ -135,6 +135,16 @@ describe('tool use', () => {
     const message = { role: 'assistant', content: '<tool_call>{', malformed_tool_calls: 1 };
     const broken = turn({ choices: [{ index: 0, message, finishReason: 'stop' }] });
     expect(toolUse().score(input([], [broken])).value).toBe(0);
+  });
+
+  test('a custom tool takes any text', () => {
+    const call = { id: 'c', type: 'custom', custom: { name: 'apply_patch', input: '*** Begin Patch' } };
+    const message = { role: 'assistant', content: null, tool_calls: [call] };
+    const one = turn({ choices: [{ index: 0, message, finishReason: 'tool_calls' }] });
+    const tools = [{ type: 'custom', custom: { name: 'apply_patch' } }];
+    const calling = (offered: unknown[]) => [{ ...one, request: { ...one.request, tools: offered } }];
+    expect(toolUse().score(input([], calling(tools))).value).toBe(1);
+    expect(toolUse().score(input([], calling([orderTool]))).value).toBe(0);
   });
 });
 

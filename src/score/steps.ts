@@ -46,7 +46,7 @@ function formatOf({ turn, answers }: Step): number {
 export function steps(): ComputingScorer {
   return {
     name: 'steps',
-    version: JSON.stringify(['steps', 2]),
+    version: JSON.stringify(['steps', 3]),
     inProcess: true,
     score({ turns }) {
       const calls = judgedCalls(turns);

@@ -1,8 +1,8 @@
 /**
  * Rules for tool calls, from the recording alone. A call is worth
  *
- *   0     a tool that was not offered, arguments that are not JSON or do not fit the tool's own schema, a call nobody
- *         could read, or the same call again that brought the same result
+ *   0     a tool that was not offered, arguments that are not JSON or do not fit the tool's own schema (a custom tool takes any
+ *         text), a call nobody could read, or the same call again that brought the same result
  *   0.5   the tool answered with an error: perhaps the model's doing, perhaps not
  *   1     otherwise
  *
@@ -82,9 +82,14 @@ function judge(
 ): { readonly worth: number; readonly fault: string | null } {
   if (call.name === null) return { worth: 0, fault: 'without a name' };
   if (tools !== null && !tools.has(call.name)) return { worth: 0, fault: 'of an unknown tool' };
-  const given = typeof call.arguments === 'string' ? parseUntrusted(call.arguments || '{}') : call.arguments;
+  const isText = call.type === 'custom';
+  const given = isText
+    ? { input: call.arguments }
+    : typeof call.arguments === 'string'
+      ? parseUntrusted(call.arguments || '{}')
+      : call.arguments;
   if (!isObject(given)) return { worth: 0, fault: 'with arguments that are no JSON object' };
-  if (misfitIfKnown(given, tools?.get(call.name)) !== null)
+  if (!isText && misfitIfKnown(given, tools?.get(call.name)) !== null)
     return { worth: 0, fault: 'with arguments that do not fit' };
   const key = JSON.stringify([call.name, withSortedKeys(given)]);
   const before = seen.get(key);
@@ -159,7 +164,7 @@ export function toolUse({ recovered = 0.5, needs = {} }: ToolUseOptions = {}): C
   return {
     name: 'tool use',
     version: JSON.stringify([
-      ...['tool-use', 3],
+      ...['tool-use', 4],
       ...(recovered === 0.5 && order.length === 0 ? [] : [recovered]),
       ...(order.length === 0 ? [] : [order]),
     ]),

@@ -1,11 +1,15 @@
 /**
- * Conversations from before a window about which something was said since: an outcome that took a month, a vote on an old answer, a
- * business key that was attached late. What was said is looked at first, and there is little of it in a day, so nothing here
- * grows with the number of conversations.
+ * Conversations from before a window that are to be scored all the same. About some something was said since: an outcome that took a month,
+ * a vote on an old answer, a business key that was attached late. Others are owed: a scorer failed for them, as while a judge was away for
+ * longer than anybody looks back. What was said, and what failed, is looked at first, and there is little of it, so nothing here grows
+ * with the number of conversations.
  */
 import { sql } from 'kysely';
+import { addDays, dayOf } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
+import { answerName } from './scores.ts';
 import type { Day } from './tables.ts';
+import { joinWindowDays } from './times.ts';
 import { trajectoryOf } from './trajectories.ts';
 import type { Placed, Window } from './window.ts';
 
@@ -16,11 +20,24 @@ export type Late = Pick<Window, 'agent' | 'origin'> & {
   readonly heardSince: Date;
   /** Whether labels count. */
   readonly labels: boolean;
+  /** Version of the reward whose scorers may have failed. */
+  readonly spec: string;
+  /** Owed ones that are looked at: those whose turn was longest ago, so that all have theirs. */
+  readonly mostOwed?: number; // 500
 };
 
-const find = (store: Store, { agent, origin, before, heardSince, labels }: Late) =>
+/** Nobody waits for a judge longer than that. */
+const owedDays = 90;
+
+const find = (store: Store, { agent, origin, before, heardSince, labels, spec, mostOwed = 500 }: Late) =>
   sql<{ id: string; day: Day }>`
-    with told as (
+    with owed as materialized (
+      select trajectory, day, starts_with(trajectory, ${answerName('')}) as is_answer,
+        substr(trajectory, ${answerName('').length + 1}::integer) as answer from pawl.scores
+      where agent = ${agent} and spec = ${spec} and evidence like '% broken'
+        and day between ${addDays(dayOf(before), -owedDays)} and ${dayOf(before)}
+      order by at limit ${mostOwed}
+    ), told as (
       select target_kind, target_id from pawl.signals
       where agent = ${agent} and received_at >= ${heardSince} and (${labels} or kind <> 'label')
       union select target_kind, target_id from pawl.trajectory_keys where agent = ${agent} and at >= ${heardSince}
@@ -28,6 +45,10 @@ const find = (store: Store, { agent, origin, before, heardSince, labels }: Late)
       select target_kind, target_id from told where target_kind <> 'key'
       union select k.target_kind, k.target_id from told
         join pawl.trajectory_keys k on told.target_kind = 'key' and k.agent = ${agent} and k.key = told.target_id
+      union select 'trajectory', trajectory from owed where not is_answer
+      union select 'turn', answer from owed where is_answer
+      union select 'turn', s.parent::text from owed join pawl.siblings s
+        on is_answer and s.id::text = answer and s.agent = ${agent} and s.day between owed.day and owed.day + ${joinWindowDays}::integer
     ), turn_ids as materialized (
       select target_id::uuid as id, (to_timestamp(('x' || substr(target_id, 1, 8) || substr(target_id, 10, 4))::bit(48)::bigint / 1000.0)
         at time zone 'UTC')::date as day
