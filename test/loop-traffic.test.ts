@@ -144,6 +144,22 @@ it('cases tell how far a candidate has drifted, and a check how full the memory 
   ]);
 });
 
+it('drift is counted from the first of the candidate’s line too, or from what the settings name', async () => {
+  const model = ['model', 'new', 'd16-l2-h2-kv1-v280-f24-c128', join(folder, 'third'), '--seed', '10'];
+  await promisify(execFile)(process.execPath, [resolve('bin/pawl.js'), ...model]);
+  const given = ['--agent', 'look', '--checkpoint', join(folder, 'third'), '--parent', 'look-b'];
+  await pawl('releases', 'create', 'look-c', ...given);
+  const asked = ['evaluate', '--agent', 'look', '--candidate', 'look-c', '--baseline', 'look-b', '--json'];
+  const { drift, base, gates } = JSON.parse(await pawl(...asked));
+  expect(base).toEqual({ release: 'look-0', drift: expect.any(Number) });
+  expect(base.drift).not.toBe(drift);
+  expect(gates.find(({ name }: { name: string }) => name === 'drift-from-base')).toMatchObject({
+    ...{ verdict: 'pass', candidate: base.drift, limit: 0.5 },
+  });
+  const card = await pawl('releases', 'card', 'look-c', '--agent', 'look');
+  expect(card).toMatch(/from the baseline’s, and 0\.\d\d from those of look-0, which its line began with\./);
+});
+
 it.runIf(isThorough)('adds DPO where users told enough answers to the same question apart', async () => {
   for (let i = 0; i < 110; i++)
     for (const [side, said] of [
