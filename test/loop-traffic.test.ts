@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { writeModel } from '../src/engine/fixtures/write-model.ts';
+import { readAudit } from '../src/store/audit.ts';
 import { giveConsent } from '../src/store/consents.ts';
 import { entry } from '../src/store/fixtures.ts';
 import { listLoopTurns } from '../src/store/loop-turns.ts';
@@ -156,6 +157,8 @@ it('drift is counted from the first of the candidate’s line too, or from what 
   expect(gates.find(({ name }: { name: string }) => name === 'drift-from-base')).toMatchObject({
     ...{ verdict: 'pass', candidate: base.drift, limit: 0.5 },
   });
+  const [first] = await readAudit(store, { agent: 'look', event: 'release-served', oldestFirst: true });
+  expect(JSON.parse(first!.details).reason).toMatch(/^It is the model that the agent’s file names \(train\.base\);/);
   const card = await pawl('releases', 'card', 'look-c', '--agent', 'look');
   expect(card).toMatch(/from the baseline’s, and 0\.\d\d from those of look-0, which its line began with\./);
 });
