@@ -160,7 +160,7 @@ it('drift is counted from the first of the candidate’s line too, or from what 
   const [first] = await readAudit(store, { agent: 'look', event: 'release-served', oldestFirst: true });
   expect(JSON.parse(first!.details).reason).toMatch(/^It is the model that the agent’s file names \(train\.base\);/);
   const card = await pawl('releases', 'card', 'look-c', '--agent', 'look');
-  expect(card).toMatch(/from the baseline’s, and 0\.\d\d from those of look-0, which its line began with\./);
+  expect(card).toMatch(/from the baseline’s, and 0\.\d\d from those of look-0, the base\./);
 });
 
 it.runIf(isThorough)('adds DPO where users told enough answers to the same question apart', async () => {

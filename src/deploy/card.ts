@@ -211,7 +211,7 @@ function safety(report: Report | null, rollout: Rollout | null): string[] {
   const drift = report?.drift ?? null;
   const fromBase =
     typeof report?.base?.drift === 'number'
-      ? `, and ${Math.max(0, report.base.drift).toFixed(2)} from those of ${inline(report.base.release)}, which its line began with`
+      ? `, and ${Math.max(0, report.base.drift).toFixed(2)} from those of ${inline(report.base.release)}, the base`
       : '';
   const moved =
     drift === null

@@ -108,7 +108,7 @@ async function serving(store: Store, agent: string) {
   );
 }
 
-/** What the candidate's line began with, or what the settings name; undefined where that is one of the two that play. */
+/** From what drift is counted beside the baseline: what the candidate's line began with, or what the settings name; undefined where that is one of the two that play. */
 async function baseOf(
   store: Store,
   { name: agent, evaluate: { base } }: Config['agents'][number],

@@ -63,7 +63,7 @@ type Behind = {
   readonly concurrency: number;
 };
 
-/** So many calls in a row at the beginning, and a server is not asked about the rest: each may take its whole time. */
+/** So many calls without one answer, and a server is not asked about the rest: each may take its whole time. */
 const mostInVain = 3;
 
 /** null where the release's server did not say so of more than half of them. */

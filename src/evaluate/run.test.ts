@@ -284,7 +284,7 @@ describe('evaluating releases', () => {
       limit: 0.5,
     });
     expect(report.reasons.join()).toContain(
-      'Gate drift-from-base: Its answers drifted 0.70 nats per token from those of v1, which its line began with, more than 0.5, in however many steps; `evaluate.base` names another release to count from.',
+      'Gate drift-from-base: Its answers drifted 0.70 nats per token from those of v1, the base, more than 0.5, in however many steps; `evaluate.base` names another release to count from.',
     );
     expect(reportSchema.parse(report)).toEqual(report);
     // A team that wants it so far says so in one place; another base is another question.

@@ -26,7 +26,7 @@ export const gateSettings = z.strictObject({
   drift: z.number().positive().nullable().default(0.5).meta({
     unit: 'nats per token',
     description:
-      'KL(candidate ‖ baseline) on the cases above which the candidate fails; null: not looked at. Known where Pawl’s engine plays tasks, and of cases where it or vLLM answers.',
+      'KL(candidate ‖ baseline) on the cases above which the candidate fails; null: not looked at. Known where Pawl’s engine or vLLM answers.',
   }),
   driftFromBase: z.number().positive().nullable().default(0.5).meta({
     unit: 'nats per token',

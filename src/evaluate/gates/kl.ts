@@ -17,14 +17,14 @@ export function driftGate(cases: readonly GatedCase[], limit: number, drift: num
   );
 }
 
-/** What the candidate's line began with; `drift` null: not known. */
+/** What the candidate's line began with, or what the settings name; `drift` null: not known. */
 export type FromBase = { readonly release: string; readonly drift: number | null };
 
 export function baseDriftGate(cases: readonly GatedCase[], limit: number, { release, drift }: FromBase): Gate {
   return gateOf(
     ...(['drift-from-base', cases, limit, drift] as const),
     ({ by, more }) =>
-      `Its answers drifted ${by} from those of ${release}, which its line began with${more === '' ? '' : `${more}, in however many steps; \`evaluate.base\` names another release to count from`}.`,
+      `Its answers drifted ${by} from those of ${release}, the base${more === '' ? '' : `${more}, in however many steps; \`evaluate.base\` names another release to count from`}.`,
   );
 }
 
