@@ -21,6 +21,19 @@ for (const command of await listedCommands(process.argv.slice(2))) {
   program.addCommand(command);
 }
 
+// What people try first, and is no command: the demo is an agent among others, in a clone of the repository.
+program.addCommand(
+  new Command('demo')
+    .argument('[what...]')
+    .allowUnknownOption()
+    .action((_, __, command: Command) =>
+      command.error(
+        'error: there is no command demo: the demo is an agent like yours, in examples/support-desk of Pawl’s repository. There, `npm start` turns its loop once, and `npm start -- --break` shows a candidate that learned a trick being stopped by evaluation and, forced past it, taken back by the canary.',
+      ),
+    ),
+  { hidden: true },
+);
+
 try {
   await program.parseAsync();
 } catch (error) {

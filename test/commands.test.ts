@@ -224,6 +224,17 @@ describe('when no Pawl is running', () => {
   });
 });
 
+test('the demo is no command, and whoever tries it is told where it is', async () => {
+  for (const args of [['demo'], ['demo', 'break'], ['demo', 'break', '--once']])
+    expect(await pawl(args)).toEqual({
+      ...{ code: 1, out: '' },
+      err: expect.stringMatching(
+        /^error: there is no command demo: .*`npm start -- --break` shows a candidate that .*\n$/,
+      ),
+    });
+  expect((await pawl(['--help'])).out).not.toContain('demo');
+});
+
 test('doctor prints signs and ways out, and its exit code says that something does not work', async () => {
   const { code, out } = await pawl(['doctor']);
   expect(code).toBe(1);

@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { writeModel } from '../src/engine/fixtures/write-model.ts';
+import { readAudit } from '../src/store/audit.ts';
 import { giveConsent } from '../src/store/consents.ts';
 import { entry } from '../src/store/fixtures.ts';
 import { listLoopTurns } from '../src/store/loop-turns.ts';
@@ -142,6 +143,24 @@ it('cases tell how far a candidate has drifted, and a check how full the memory 
   expect(checks.map((one: { name: string; verdict: string }) => `${one.name} ${one.verdict}`)).toEqual([
     ...['template pass', 'latency pass', 'memory pass'],
   ]);
+});
+
+it('drift is counted from the first of the candidate’s line too, or from what the settings name', async () => {
+  const model = ['model', 'new', 'd16-l2-h2-kv1-v280-f24-c128', join(folder, 'third'), '--seed', '10'];
+  await promisify(execFile)(process.execPath, [resolve('bin/pawl.js'), ...model]);
+  const given = ['--agent', 'look', '--checkpoint', join(folder, 'third'), '--parent', 'look-b'];
+  await pawl('releases', 'create', 'look-c', ...given);
+  const asked = ['evaluate', '--agent', 'look', '--candidate', 'look-c', '--baseline', 'look-b', '--json'];
+  const { drift, base, gates } = JSON.parse(await pawl(...asked));
+  expect(base).toEqual({ release: 'look-0', drift: expect.any(Number) });
+  expect(base.drift).not.toBe(drift);
+  expect(gates.find(({ name }: { name: string }) => name === 'drift-from-base')).toMatchObject({
+    ...{ verdict: 'pass', candidate: base.drift, limit: 0.5 },
+  });
+  const [first] = await readAudit(store, { agent: 'look', event: 'release-served', oldestFirst: true });
+  expect(JSON.parse(first!.details).reason).toMatch(/^It is the model that the agent’s file names \(train\.base\);/);
+  const card = await pawl('releases', 'card', 'look-c', '--agent', 'look');
+  expect(card).toMatch(/from the baseline’s, and 0\.\d\d from those of look-0, the base\./);
 });
 
 it.runIf(isThorough)('adds DPO where users told enough answers to the same question apart', async () => {

@@ -46,7 +46,7 @@ export function Report({ id }: { readonly id: string }) {
 const pValue = (p: number): string => (p < 0.001 ? 'p < 0.001' : `p = ${p.toFixed(3)}`);
 
 function Short({ report }: { readonly report: Found }) {
-  const { overall, reward, suite, attempts, drift, broad } = report;
+  const { overall, reward, suite, attempts, drift, base, broad } = report;
   return (
     <Panel
       title={`${report.candidate} against ${report.baseline}`}
@@ -109,6 +109,14 @@ function Short({ report }: { readonly report: Found }) {
           unit="nats a token"
           note="from the baseline"
         />
+        {base && (
+          <Figure
+            label="Drift from base"
+            value={base.drift === null ? '–' : fixed(base.drift)}
+            unit="nats a token"
+            note={`from ${base.release}`}
+          />
+        )}
         <Figure label="Took" value={duration(report.seconds * 1000)} note={`seed ${report.seed}`} />
       </Figures>
       <ul className="sentences">

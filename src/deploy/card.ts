@@ -125,6 +125,7 @@ export const cardYaml = ({
     },
     safety: {
       drift: report?.drift ?? null,
+      driftFromBase: report?.base ?? null,
       stoppedBy: gatesWith(report, 'fail'),
       askedBy: gatesWith(report, 'inconclusive'),
     },
@@ -208,8 +209,14 @@ function safety(report: Report | null, rollout: Rollout | null): string[] {
       ? 'It has had no traffic.'
       : `Rollout ${inline(rollout.id)} is ${rollout.phase} with ${percent(weightOf(rollout))} of the users. ${rollout.reasons.map(inline).join(' ')}`;
   const drift = report?.drift ?? null;
+  const fromBase =
+    typeof report?.base?.drift === 'number'
+      ? `, and ${Math.max(0, report.base.drift).toFixed(2)} from those of ${inline(report.base.release)}, the base`
+      : '';
   const moved =
-    drift === null ? [] : [`Its answers moved ${Math.max(0, drift).toFixed(2)} nats per token from the baseline’s.`];
+    drift === null
+      ? []
+      : [`Its answers moved ${Math.max(0, drift).toFixed(2)} nats per token from the baseline’s${fromBase}.`];
   return [[fallen, ...moved].join(' '), ...gatesSaid(report), traffic];
 }
 

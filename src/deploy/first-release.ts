@@ -9,6 +9,10 @@ import type { Store } from '../store/postgres.ts';
 import { servingRelease } from '../store/releases.ts';
 import { createRelease, serveRelease } from './reconcile.ts';
 
+/** Nobody asks whether it fits: without it nothing at all would answer. */
+const reason =
+  'It is the model that the agent’s file names (train.base); no other server is in the settings, and nothing served yet.';
+
 type Named = { readonly name: string; readonly train: { readonly base?: string | undefined } };
 
 export async function serveFirst(store: Store, artifacts: Artifacts, agents: readonly Named[]): Promise<void> {
@@ -18,7 +22,7 @@ export async function serveFirst(store: Store, artifacts: Artifacts, agents: rea
     const name = `${agent}-0`;
     const checkpoint = await keptOr(train.base, artifacts);
     const base = { agent, name, upstream: engineUpstream, model: name, checkpoint };
-    await serveRelease(store, await createRelease(store, base, 'pawl', now), 'pawl', now);
+    await serveRelease(store, await createRelease(store, base, 'pawl', now), 'pawl', now, { reason });
   }
 }
 

@@ -8,7 +8,7 @@ import type { Config } from '../config.ts';
 import { engineWeights } from '../engine/open.ts';
 import { ConfigError, NotFoundError } from '../errors.ts';
 import type { Store } from '../store/postgres.ts';
-import { readRelease, servingRelease } from '../store/releases.ts';
+import { firstOfLine, readRelease, servingRelease } from '../store/releases.ts';
 import { readSuite } from './read-suite.ts';
 import type { Contestant, EvaluateReleases } from './run.ts';
 
@@ -54,6 +54,7 @@ export async function findAsked(
   const candidate = await named(store, agent.name, asked.candidate);
   const baseline =
     asked.baseline === undefined ? await serving(store, agent.name) : await named(store, agent.name, asked.baseline);
+  const base = await baseOf(store, agent, [candidate, baseline]);
   const { attempts, seed, by } = asked;
   const broad =
     agent.evaluate.broad === undefined
@@ -67,6 +68,7 @@ export async function findAsked(
     suite: { ...suite, artifact },
     baseline,
     candidate,
+    base,
     broad,
     rubric,
     attempts,
@@ -104,4 +106,21 @@ async function serving(store: Store, agent: string) {
   throw new ConfigError(
     `No release of agent ${agent} serves yet, so there is nothing to compare with: name a release with --baseline, or let one serve with \`pawl releases serve NAME\`.`,
   );
+}
+
+/** From what drift is counted beside the baseline: what the candidate's line began with, or what the settings name; undefined where that is one of the two that play. */
+async function baseOf(
+  store: Store,
+  { name: agent, evaluate: { base } }: Config['agents'][number],
+  [candidate, baseline]: readonly [Contestant, Contestant],
+): Promise<Contestant | undefined> {
+  if (base !== undefined && (await readRelease(store, { agent, name: base })) === null)
+    throw new ConfigError(
+      `\`evaluate.base\` of agent ${agent} names ${base}, which is none of its releases; \`pawl releases list --agent ${agent}\` shows those that exist.`,
+    );
+  const found =
+    base === undefined
+      ? contestant(await firstOfLine(store, (await readRelease(store, { agent, name: candidate.name }))!.id))
+      : await named(store, agent, base);
+  return found.name === candidate.name || found.name === baseline.name ? undefined : found;
 }

@@ -1,8 +1,8 @@
 /**
- * How far the candidate's way of answering has moved from the baseline's: KL(candidate ‖ baseline) in nats per token, on what
- * the candidate wrote while it played the suite. The estimate is the mean of log candidate − log baseline (k1 in train/kl.ts),
- * which is unbiased at temperature 1. Where both stand behind the gateway, the baseline is asked what it would have given each
- * token (`prompt_logprobs`, which vLLM and Pawl's engine know).
+ * How far the candidate's way of answering has moved from another's, the baseline's or that of what its line began with: KL(candidate ‖
+ * other) in nats per token, on what the candidate wrote while it played the suite. The estimate is the mean of log candidate − log other
+ * (k1 in train/kl.ts), which is unbiased at temperature 1. Where both stand behind the gateway, the other is asked what it would have
+ * given each token (`prompt_logprobs`, which vLLM and Pawl's engine know).
  */
 import { parseUntrusted } from '../collect/untrusted.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -18,10 +18,10 @@ export type WrittenTokens = {
   readonly logprobs: readonly number[];
 };
 
-/** null where the episodes have no exact tokens with logprobs, or nothing was written. */
+/** `model`: of the engine, whose way it is measured from. null where the episodes have no exact tokens with logprobs, or nothing was written. */
 export async function measureDrift(
   engine: Engine,
-  baseline: string,
+  model: string,
   episodes: readonly Episode[],
   signal?: AbortSignal,
 ): Promise<number | null> {
@@ -40,7 +40,7 @@ export async function measureDrift(
     signal?.throwIfAborted();
     const part = written.slice(from, from + batch);
     const { logprobs } = await engine.forward(
-      baseline,
+      model,
       part.map(({ tokens, targets }) => ({ tokens, targets })),
     );
     for (const [i, { turns, logprobs: own }] of part.entries())
@@ -57,13 +57,16 @@ type Behind = {
   readonly url: string;
   readonly key: string;
   readonly agent: string;
-  /** Name of the baseline's release. */
+  /** Name of the release whose way it is measured from. */
   readonly release: string;
   readonly timeoutSeconds: number;
   readonly concurrency: number;
 };
 
-/** null where the baseline's server did not say so of more than half of them. */
+/** So many calls without one answer, and a server is not asked about the rest: each may take its whole time. */
+const mostInVain = 3;
+
+/** null where the release's server did not say so of more than half of them. */
 export async function measureDriftThrough(
   behind: Behind,
   written: readonly WrittenTokens[],
@@ -71,13 +74,17 @@ export async function measureDriftThrough(
 ): Promise<number | null> {
   let next = 0;
   let answered = 0;
+  let failed = 0;
   let sum = 0;
   let count = 0;
   const worker = async (): Promise<void> => {
-    for (let i = next++; i < written.length; i = next++) {
+    for (let i = next++; i < written.length && (answered > 0 || failed < mostInVain); i = next++) {
       const { logprobs } = written[i]!;
       const before = await wouldHave(behind, written[i]!, signal);
-      if (before === null) continue;
+      if (before === null) {
+        failed++;
+        continue;
+      }
       answered++;
       for (const [t, own] of logprobs.entries()) sum += own - before[t]!; // k1 of train/kl.ts
       count += logprobs.length;

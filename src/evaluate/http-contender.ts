@@ -63,6 +63,8 @@ export function taskContender<Data, Database>(
   through: ThroughDoor,
   environment: Environment<Data, Database>,
   suite: TaskSuite<Data>,
+  /** Told what was written in the first attempt at each task, where the server says so. */
+  onWritten: (written: readonly WrittenTokens[]) => void,
 ): Contender {
   return {
     name: through.name,
@@ -70,11 +72,22 @@ export function taskContender<Data, Database>(
       let played = 0;
       const onEpisode = () => onProgress(++played);
       const how = { attempts, seed, ...(signal ? { signal } : {}), onEpisode };
-      const episodes = await play(environment, playerOf(through), suite.tasks, how);
+      const episodes = await play(environment, plainly(playerOf(through)), suite.tasks, how);
+      onWritten(episodes.flatMap(([first]) => first!.turns.flatMap(({ tokens }) => (tokens === null ? [] : [tokens]))));
       return episodes.map((group) => group.map(attemptOf));
     },
   };
 }
+
+/** Tokens are asked for at temperature 1 alone, where what they were drawn from is the plain model. */
+const plainly =
+  (player: Player): Player =>
+  async (conversations, signal) =>
+    (await player(conversations, signal)).map((answer) =>
+      answer.kind === 'said' && answer.tokens !== undefined
+        ? { ...answer, tokens: { ...answer.tokens, rawLogprobs: answer.tokens.logprobs } }
+        : answer,
+    );
 
 /** What answers are scored by where a case expects a score. */
 export type Rewarded = { readonly reward: RewardSpec; readonly services: Services };

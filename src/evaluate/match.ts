@@ -54,6 +54,8 @@ export type Match = {
   readonly gated?: Pick<Gated, 'rubric'>;
   /** Measured after both have played; null where tokens are not known. */
   readonly drift?: () => Promise<number | null>;
+  /** What the candidate's line began with, where that is neither of the two; measured likewise. */
+  readonly base?: { readonly release: string; readonly drift: () => Promise<number | null> };
   /** What an embedding model makes of the answers; asked only where the gate on diversity is. */
   readonly embed?: (cases: readonly GatedCase[]) => Promise<Embedded>;
   /** What is played beside the suite, once that is done. */
@@ -89,9 +91,14 @@ export async function playMatch(match: Match): Promise<Report> {
       ...(signal ? { signal } : {}),
       onProgress: (played) => onProgress?.(before + played, 2 * half),
     });
+  const limits = settings.gates ?? gateSettings.parse({});
   const baseline = await playWith(match.baseline, 0);
   const candidate = await playWith(match.candidate, half);
   const drift = (await match.drift?.()) ?? null;
+  const base =
+    match.base === undefined || limits.driftFromBase === null
+      ? null
+      : { release: match.base.release, drift: await match.base.drift() };
   const tasks = entries.map(({ id, type }, i) => ({
     id,
     type,
@@ -101,12 +108,11 @@ export async function playMatch(match: Match): Promise<Report> {
   }));
   const { overall, types } = compareTasks(tasks, seed);
   const { broad = null, perturbed = null, compatibility = null } = (await match.beside?.(tasks)) ?? {};
-  const limits = settings.gates ?? gateSettings.parse({});
   const embedded =
     limits.diversity === null ? null : ((await match.embed?.(gatedCases({ entries, baseline, candidate }))) ?? null);
   const gates = [
     ...(compatibility === null ? [] : [compatibility]),
-    ...gatesOf({ entries, baseline, candidate, drift, perturbed, embedded, ...match.gated }, limits),
+    ...gatesOf({ entries, baseline, candidate, drift, base, perturbed, embedded, ...match.gated }, limits),
   ];
   const slices = { ...types, ...(broad === null ? {} : { [`the broad suite ${broad.suite}`]: broad.comparison }) };
   const { verdict, reasons } = judge({ tasks: tasks.length, overall, types: slices, gates }, settings);
@@ -119,6 +125,7 @@ export async function playMatch(match: Match): Promise<Report> {
     ...reliability(entries, baseline, candidate, attempts, seed),
     ...(broad === null ? {} : { broad }),
     drift,
+    ...(base === null ? {} : { base }),
     gates,
     verdict,
     reasons: [...reasons, ...(verdict === 'unmeasured' ? commonestBreak([...baseline, ...candidate].flat()) : [])],

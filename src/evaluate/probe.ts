@@ -31,8 +31,11 @@ const readEveryMs = 100;
 const numberTokens = 5;
 /** Room for a model that thinks before it calls or answers. */
 const roomy = 1024;
-/** So long all of it takes at most, or as long as four of the slowest answers that are allowed. */
-const wholeSeconds = 120;
+/**
+ * So long the load takes at most, and so long all that is asked before it, or as long as four of the slowest answers that are allowed.
+ * The load has its own time, lest what was slow before is said of it.
+ */
+const partSeconds = 120;
 
 type Asking = {
   readonly door: Door;
@@ -43,9 +46,16 @@ type Asking = {
   readonly onCheck?: ((name: CheckName) => void) | undefined;
 };
 
+const nothing = { content: '', thought: false, isCut: false, toolCalls: [], promptTokens: null, full: null };
+const unasked: Probe = {
+  ...nothing,
+  status: 0,
+  detail: 'the time for it was over before it was asked',
+  milliseconds: 0,
+};
+
 async function ask({ door, agent, release, signal }: Asking, body: object, milliseconds: number): Promise<Probe> {
   const began = performance.now();
-  const nothing = { content: '', thought: false, isCut: false, toolCalls: [], promptTokens: null, full: null };
   const late = AbortSignal.timeout(Math.max(1, Math.round(milliseconds)));
   try {
     const response = await fetch(`${door.url}/v1/chat/completions`, {
@@ -156,8 +166,12 @@ export async function probeRelease(asking: Asking, needs: Needs): Promise<Probed
   const { contextTokens, seconds, metrics } = needs;
   const { signal, onCheck = () => {} } = asking;
   const each = Math.max(seconds * 2, 10) * 1000;
-  const end = performance.now() + Math.max(wholeSeconds, 4 * seconds) * 1000;
-  const say = (body: object) => ask(asking, body, Math.min(each, end - performance.now()));
+  const part = Math.max(partSeconds, 4 * seconds) * 1000;
+  let end = performance.now() + part;
+  const say = async (body: object): Promise<Probe> => {
+    const left = end - performance.now();
+    return left > 0 ? ask(asking, body, Math.min(each, left)) : unasked;
+  };
   onCheck('template');
   const template = await say({ messages: turns(), max_tokens: shortest });
   if (template.status !== 200) return { template, context: null, tools: null, structured: null, load: [], full: null };
@@ -193,7 +207,11 @@ export async function probeRelease(asking: Asking, needs: Needs): Promise<Probed
   const load: Probe[] = [];
   let full: number | null = null;
   let page = metrics;
-  while (load.length < leastRequests) {
+  end = performance.now() + part;
+  // Not begun where there is no time left for an answer that may be as slow as that, nor once it is known to be too slow.
+  const hasTime = () => end - performance.now() >= seconds * 1000;
+  const isTooSlow = () => load.some(({ status, milliseconds }) => status !== 200 || milliseconds > seconds * 1000);
+  while (load.length < leastRequests && hasTime() && !isTooSlow()) {
     const sent = load.length;
     const under = Promise.all(
       Array.from({ length: needs.load }, (_, i) =>

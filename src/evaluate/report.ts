@@ -78,6 +78,8 @@ export const reportSchema = z.strictObject({
   broad: z.strictObject({ suite: z.string(), hash: z.string(), comparison }).optional(),
   /** KL(candidate ‖ baseline), nats per token the candidate wrote; null where tokens are not known. */
   drift: z.number().nullable(),
+  /** The same from what the candidate's line began with, where that is neither of the two. */
+  base: z.strictObject({ release: z.string(), drift: z.number().nullable() }).optional(),
   /** What was looked at beyond solved cases; reports from before there were gates have none. */
   gates: z.array(gateSchema).optional(),
   verdict: z.enum(verdicts),

@@ -5,11 +5,13 @@ import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { agentSchema } from '../agent.ts';
 import { openArtifacts } from '../artifacts/open.ts';
+import { settingsSchema } from '../config.ts';
 import { type Environment, makeTask } from '../simulate/environment.ts';
 import { readAudit } from '../store/audit.ts';
 import { listReports } from '../store/reports.ts';
 import { withStore } from '../store/test-store.ts';
 import { caseSchema } from './case.ts';
+import { type Report, reportSchema } from './report.ts';
 import { type EvaluateReleases, evaluateReleases } from './run.ts';
 import { makeCaseSuite, makeSuite } from './suite.ts';
 
@@ -201,26 +203,29 @@ describe('evaluating releases', () => {
     expect(gate.candidate).toBeLessThan(1);
   });
 
-  it('says how far it drifted and how much it considers, where the servers of both tell tokens', async () => {
-    // The candidate is sure of every token; the baseline would have given each e⁻².
-    const own: Record<string, number> = { sure: -0.1, open: -1, like: -1.5 };
-    let completions = 0;
+  /**
+   * Servers that tell tokens: `own` is how likely the release finds each token that it writes, `others` how likely it finds those of
+   * another; null: it cannot say. Who was asked for those is in `told`.
+   */
+  async function tellingGateway(own: Record<string, number>, others: Record<string, number | null>) {
+    const told: string[] = [];
     server = createServer(async (request, response) => {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk as Buffer);
       const body = JSON.parse(Buffer.concat(chunks).toString());
       const release = String(request.headers['x-pawl-release']);
-      response.writeHead(200, { 'content-type': 'application/json' });
       if (request.url === '/v1/completions') {
-        completions++;
-        expect([release, body]).toEqual([
-          'open',
-          { ...{ model: expect.any(String), prompt: [5, 6, 7, 8] }, max_tokens: 1, prompt_logprobs: 0 },
-        ]);
-        const of = (id: number) => ({ [id]: { logprob: -2 } });
+        told.push(release);
+        expect(body).toEqual({
+          ...{ model: expect.any(String), prompt: [5, 6, 7, 8], max_tokens: 1, prompt_logprobs: 0 },
+        });
+        const logprob = others[release]!;
+        response.writeHead(logprob === null ? 404 : 200, { 'content-type': 'application/json' });
+        const of = (id: number) => ({ [id]: { logprob } });
         return response.end(JSON.stringify({ choices: [{ prompt_logprobs: [null, of(6), of(7), of(8)] }] }));
       }
       expect(body).toMatchObject({ return_token_ids: true, logprobs: true });
+      response.writeHead(200, { 'content-type': 'application/json' });
       const content = String(Number(body.messages.at(-1).content) + 1);
       const logprobs = { content: [{ logprob: own[release] }, { logprob: own[release] }] };
       const choice = { message: { role: 'assistant', content }, finish_reason: 'stop', token_ids: [7, 8], logprobs };
@@ -228,28 +233,94 @@ describe('evaluating releases', () => {
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const door = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, key: 'secret' };
-    const play = { withDoor: <T>(use: (given: typeof door) => Promise<T>) => use(door) };
-    const named = (name: string) => ({ ...{ name, upstream: 'engine' }, checkpoint: null, internal: false });
+    return { told, play: { withDoor: <T>(use: (given: typeof door) => Promise<T>) => use(door) } };
+  }
+  const named = (name: string, upstream = 'engine', internal = false) => ({
+    name,
+    upstream,
+    checkpoint: null,
+    internal,
+  });
+  const gateOf = ({ gates }: Report, name: string) => gates!.find((gate) => gate.name === name);
+
+  it('says how far it drifted and how much it considers, where the servers of both tell tokens', async () => {
+    // The candidate is sure of every token; the baseline would have given each e⁻².
+    const { told, play } = await tellingGateway({ sure: -0.1, open: -1, like: -1.5 }, { open: -2 });
     const given = asked({ play, attempts: 2, baseline: named('open'), candidate: named('sure') });
-    const { drift, gates, verdict, reasons } = await evaluateReleases(given);
-    expect(drift).toBeCloseTo(1.9);
-    expect(verdict).toBe('fail');
-    expect(reasons.join()).toMatch(/Gate drift: .*1\.90 nats.*Gate entropy: Entropy is 0\.100 .* 1\.000/);
-    const gate = gates!.find(({ name }) => name === 'drift')!;
-    expect(gate).toMatchObject({ verdict: 'fail', limit: 0.5, look: [{ task: 'c0', answer: '1' }, {}, {}] });
-    expect(completions).toBe(cases.length); // one attempt at each case is enough
+    const report = await evaluateReleases(given);
+    expect(report.drift).toBeCloseTo(1.9);
+    expect(report.verdict).toBe('fail');
+    expect(report.reasons.join()).toMatch(/Gate drift: .*1\.90 nats.*Gate entropy: Entropy is 0\.100 .* 1\.000/);
+    expect(gateOf(report, 'drift')).toMatchObject({
+      ...{ verdict: 'fail', limit: 0.5, look: [{ task: 'c0', answer: '1' }, {}, {}] },
+    });
+    expect(gateOf(report, 'drift-from-base')).toBeUndefined();
+    expect(told).toHaveLength(cases.length); // one attempt at each case is enough
     // Asked again with other rules, nothing is played anew, and drift is still known.
     const agent = agentSchema.parse({ name: given.agent.name, environment: world, evaluate: { gates: { drift: 2 } } });
     const again = await evaluateReleases({ ...given, agent });
     expect(again.drift).toBeCloseTo(1.9);
     const like = await evaluateReleases({ ...given, candidate: named('like') });
-    expect(like.gates!.find(({ name }) => name === 'drift')).toMatchObject({ verdict: 'pass' });
+    expect(gateOf(like, 'drift')).toMatchObject({ verdict: 'pass' });
     // What is written at another temperature is no estimate of either.
     const cool = agentSchema.parse({ name: given.agent.name, environment: world, evaluate: { temperature: 0.5 } });
     const first = server;
     onTestFinished(() => void first.close());
     const { play: plain } = await gateway({ open: right, sure: right });
     expect(await evaluateReleases({ ...given, agent: cool, play: plain })).toMatchObject({ drift: null });
+  });
+
+  it('sees many small steps: drift is counted from what the candidate’s line began with too', async () => {
+    const { told, play } = await tellingGateway({ v8: -1, v9: -1 }, { v8: -1.2, v1: -1.7, away: null });
+    const given = asked({ play, baseline: named('v8'), candidate: named('v9'), base: named('v1') });
+    const report = await evaluateReleases(given);
+    expect(report).toMatchObject({
+      ...{ verdict: 'fail', drift: expect.closeTo(0.2), base: { release: 'v1', drift: expect.closeTo(0.7) } },
+    });
+    expect(gateOf(report, 'drift')!.verdict).toBe('pass');
+    expect(gateOf(report, 'drift-from-base')).toMatchObject({
+      verdict: 'fail',
+      candidate: report.base!.drift,
+      limit: 0.5,
+    });
+    expect(report.reasons.join()).toContain(
+      'Gate drift-from-base: Its answers drifted 0.70 nats per token from those of v1, the base, more than 0.5, in however many steps; `evaluate.base` names another release to count from.',
+    );
+    expect(reportSchema.parse(report)).toEqual(report);
+    // A team that wants it so far says so in one place; another base is another question.
+    const gates = { driftFromBase: 0.8 };
+    const agent = agentSchema.parse({ name: given.agent.name, environment: world, evaluate: { gates } });
+    expect(gateOf(await evaluateReleases({ ...given, agent }), 'drift-from-base')!.verdict).toBe('pass');
+    const off = agentSchema.parse({ ...{ name: given.agent.name, evaluate: { gates: { driftFromBase: null } } } });
+    told.length = 0;
+    expect((await evaluateReleases({ ...given, agent: off })).base).toBeUndefined();
+    expect(told).not.toContain('v1');
+    // One that can no longer answer is asked a few times, not once a case, and holds nothing up.
+    const gone = await evaluateReleases({ ...given, base: named('away') });
+    expect(gone.base).toEqual({ release: 'away', drift: null });
+    expect(gateOf(gone, 'drift-from-base')!.verdict).toBe('unmeasured');
+    expect(told.filter((one) => one === 'away').length).toBeLessThan(cases.length);
+  });
+
+  it('says so of tasks as well', async () => {
+    const { told, play } = await tellingGateway({ v8: -1, v9: -0.9 }, { v8: -1.2, v1: -1.7 });
+    const given = asked({ play, baseline: named('v8'), candidate: named('v9'), base: named('v1') });
+    const report = await evaluateReleases({ ...given, suite: makeSuite('golden', tasks), attempts: 2 });
+    expect(report).toMatchObject({ drift: expect.closeTo(0.3), base: { drift: expect.closeTo(0.8) } });
+    expect(gateOf(report, 'entropy')).toMatchObject({ verdict: 'pass', baseline: 1, candidate: expect.closeTo(0.9) });
+    expect(told).toHaveLength(2 * tasks.length);
+  });
+
+  it('shows what an internal model wrote to no server outside the deployment', async () => {
+    const { told, play } = await tellingGateway({ v8: -1, v9: -0.9 }, { v8: -1.2, v1: -1.7 });
+    const settings = { adapters: { kind: 'vllm' }, baseUrl: 'http://gpu:8000/v1', inside: true };
+    const { upstreams } = settingsSchema.parse({
+      upstreams: { gpu: settings, rented: { ...settings, inside: false } },
+    });
+    const [candidate, base] = [named('v9', 'gpu', true), named('v1', 'gpu')];
+    const report = await evaluateReleases(asked({ play, upstreams, candidate, base, baseline: named('v8', 'rented') }));
+    expect(report).toMatchObject({ drift: null, base: { release: 'v1', drift: expect.closeTo(0.8) } });
+    expect(told).not.toContain('v8');
   });
 
   it('stops when it is told to', async () => {

@@ -9,6 +9,7 @@
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import { audit } from '../audit.ts';
 import type { Config } from '../config.ts';
+import { readModelFiles } from '../engine/checkpoint.ts';
 import type { Engine } from '../engine/engine.ts';
 import { engineUpstream } from '../engine/open.ts';
 import { ConfigError } from '../errors.ts';
@@ -59,6 +60,8 @@ export type EvaluateReleases = {
   readonly suite: Suite<unknown>;
   readonly baseline: Contestant;
   readonly candidate: Contestant;
+  /** What the candidate's line began with, where that is neither of the two. */
+  readonly base?: Contestant | undefined;
   /** Of what must not be forgotten. */
   readonly broad?: Suite<unknown> | undefined;
   /** What answers are judged by, in words. */
@@ -92,6 +95,7 @@ export async function evaluateReleases(asked: EvaluateReleases): Promise<Report>
       ...(agent.evaluate.compatibility === undefined ? {} : { compatibility: agent.evaluate.compatibility }),
       ...(agent.evaluate.embeddings === undefined ? {} : { embeddings: agent.evaluate.embeddings }),
       ...(asked.broad === undefined ? {} : { broad: asked.broad.hash }),
+      ...(asked.base === undefined ? {} : { base: asked.base.name }),
       ...(asked.rubric === undefined ? {} : { rubric: asked.rubric }),
     },
     ...(asked.rubric === undefined ? {} : { gated: { rubric: asked.rubric } }),
@@ -229,18 +233,25 @@ const howOf = ({ evaluate, environment, reward }: Agent, suite: Suite<unknown>, 
 });
 
 async function playOnEngine(
-  { agent, store, artifacts, baseline, candidate }: EvaluateReleases,
+  { agent, store, artifacts, baseline, candidate, ...asked }: EvaluateReleases,
   engine: Engine,
   suite: TaskSuite<unknown>,
   rules: Rules,
 ): Promise<Report> {
   const { temperature } = agent.evaluate;
   const environment = agent.environment!;
+  // What is played beside the suite drifts no further.
+  const base = rules.beside === undefined ? undefined : asked.base;
   // Names of its own: what else the engine serves comes and goes without regard to us.
-  const models = { baseline: `evaluation-${baseline.name}`, candidate: `evaluation-${candidate.name}` };
+  const models = {
+    baseline: `evaluation-${baseline.name}`,
+    candidate: `evaluation-${candidate.name}`,
+    ...(base === undefined ? {} : { base: `evaluation-${base.name}` }),
+  };
   let last: EngineContender | null = null;
-  const contender = async (role: keyof typeof models, release: Contestant): Promise<Contender> => {
-    const folder = await artifacts.folder(release.checkpoint!);
+  const folderOf = ({ checkpoint }: Contestant) => artifacts.folder(checkpoint!);
+  const contender = async (role: 'baseline' | 'candidate', release: Contestant): Promise<Contender> => {
+    const folder = await folderOf(release);
     await engine.load(models[role], folder);
     const codec = await loadChatCodec(folder);
     // The candidate plays all of it: how far it has drifted is told by its tokens, and those are not kept.
@@ -261,12 +272,32 @@ async function playOnEngine(
   try {
     const before = await contender('baseline', baseline);
     const after = await contender('candidate', candidate);
-    const drift = async () => (await last?.driftFrom(models.baseline, rules.signal)) ?? null;
-    return await playMatch({ ...rules, baseline: before, candidate: after, drift });
+    const from = async (other: Contestant, model: string) =>
+      (await haveSameTokens(await folderOf(candidate), await folderOf(other)))
+        ? ((await last?.driftFrom(model, rules.signal)) ?? null)
+        : null;
+    const fromBase = async (release: Contestant) => {
+      if (release.checkpoint === null) return null;
+      await engine.unload(models.candidate); // it has played, and three are many
+      await engine.load(models.base!, await folderOf(release));
+      return from(release, models.base!);
+    };
+    return await playMatch({
+      ...{ ...rules, baseline: before, candidate: after, drift: () => from(baseline, models.baseline) },
+      ...(base === undefined ? {} : { base: { release: base.name, drift: () => fromBase(base) } }),
+    });
   } finally {
     const loaded = new Set((await engine.models()).map(({ name }) => name));
     for (const model of Object.values(models)) if (loaded.has(model)) await engine.unload(model);
   }
+}
+
+/** What one wrote says nothing to a model that cuts text otherwise. */
+async function haveSameTokens(one: string, other: string): Promise<boolean> {
+  const [of, ofOther] = await Promise.all(
+    [one, other].map(async (folder) => (await readModelFiles(folder)).get('tokenizer.json')),
+  );
+  return of !== undefined && ofOther !== undefined && Buffer.compare(of, ofOther) === 0;
 }
 
 /** Whether a server says which tokens it wrote: Pawl's own, vLLM, and one that is asked for them anyway. */
@@ -276,7 +307,7 @@ const saysTokens = (upstreams: Config['upstreams'], { upstream }: Contestant): b
   upstreams[upstream]?.defaults.return_token_ids === true;
 
 function playThroughDoor(
-  { agent, store, suite, baseline, candidate, upstreams }: EvaluateReleases,
+  { agent, store, suite, baseline, candidate, upstreams, ...asked }: EvaluateReleases,
   door: Door,
   rewarded: Rewarded,
   rules: Rules,
@@ -288,33 +319,51 @@ function playThroughDoor(
       `Suite ${suite.name} is of tasks, and agent ${agent.name} has no environment to play them in.`,
     );
   // What is written at another temperature says neither how far a model has drifted nor how much it considers (drift.ts).
-  const isAsked = suite.kind === 'cases' && rules.beside !== undefined && temperature === 1;
+  const isAsked = rules.beside !== undefined && temperature === 1;
   const tokens = isAsked && saysTokens(upstreams, baseline) && saysTokens(upstreams, candidate);
-  const contender = (release: Contestant, role: string): Contender => {
+  let written: readonly WrittenTokens[] = [];
+  const contender = (release: Contestant, role: 'a' | 'b'): Contender => {
     const through: ThroughDoor = {
       ...{ door, agent: agent.name, name: release.name, temperature, maxTokens, timeoutSeconds, concurrency, tokens },
       prefix: `evaluation-${began}-${role}`,
     };
     const how = { ...howOf(agent, suite, 'gateway'), ...(tokens ? { tokens } : {}) };
-    const kept = { store, agent: agent.name, release, suite, how, reuse: true };
-    return keptContender(kept, (part) =>
-      part.kind === 'cases' ? caseContender(through, rewarded, part) : taskContender(through, agent.environment!, part),
+    // As on the engine: what a candidate wrote in tasks is not kept token by token.
+    const reuse = role === 'a' || suite.kind === 'cases' || !tokens;
+    const kept = { store, agent: agent.name, release, suite, how, reuse };
+    const contend = keptContender(kept, (part) =>
+      part.kind === 'cases'
+        ? caseContender(through, rewarded, part)
+        : taskContender(through, agent.environment!, part, (all) => {
+            if (role === 'b') written = all;
+          }),
     );
+    if (role === 'a' || suite.kind === 'tasks') return contend;
+    return {
+      name: contend.name,
+      async play(playing) {
+        const played = await contend.play(playing);
+        written = played.flatMap(([first]) => first?.tokens ?? []);
+        return played;
+      },
+    };
   };
-  const after = contender(candidate, 'b');
-  let written: readonly WrittenTokens[] = [];
-  const watched: Contender = {
-    name: after.name,
-    async play(playing) {
-      const played = await after.play(playing);
-      written = played.flatMap(([first]) => first?.tokens ?? []);
-      return played;
-    },
-  };
-  const behind = { ...door, agent: agent.name, release: baseline.name, timeoutSeconds, concurrency };
-  const drift = () => measureDriftThrough(behind, written, rules.signal);
-  return playMatch({ ...rules, baseline: contender(baseline, 'a'), candidate: watched, drift });
+  const behind = { ...door, agent: agent.name, timeoutSeconds, concurrency };
+  const from = async (release: Contestant) =>
+    tokens && mayBeTold(upstreams, release, candidate)
+      ? measureDriftThrough({ ...behind, release: release.name }, written, rules.signal)
+      : null;
+  const base = rules.beside === undefined ? undefined : asked.base;
+  return playMatch({
+    ...{ ...rules, baseline: contender(baseline, 'a'), candidate: contender(candidate, 'b') },
+    drift: () => from(baseline),
+    ...(base === undefined ? {} : { base: { release: base.name, drift: () => from(base) } }),
+  });
 }
+
+/** Whether a release's server may read what the candidate wrote, who may have learned from what is confidential. */
+const mayBeTold = (upstreams: Config['upstreams'], { upstream }: Contestant, { internal }: Contestant): boolean =>
+  !internal || upstream === engineUpstream || upstreams[upstream]?.inside === true;
 
 const usesReward = (suite: Suite<unknown>): boolean =>
   suite.kind === 'cases' && (suite satisfies CaseSuite).cases.some(({ expect }) => expect.score !== undefined);

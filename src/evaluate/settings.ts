@@ -23,6 +23,14 @@ export const evaluateSettings = z.strictObject({
     .max(4096)
     .optional()
     .describe('Another suite, of what must not be forgotten. A fall there is named like the fall of a type of case.'),
+  base: z
+    .string()
+    .min(1)
+    .max(128)
+    .optional()
+    .describe(
+      'Name of the release from which drift is counted too, beside the baseline. Without it: the first in the line of the candidate’s parents.',
+    ),
   perturbed: z
     .int()
     .min(0)

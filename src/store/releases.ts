@@ -1,5 +1,5 @@
 /** Releases, and which of them answers an agent's traffic. The shapes are deploy/release.ts's; this file maps rows. */
-import type { ColumnType, Selectable } from 'kysely';
+import { type ColumnType, type Selectable, sql } from 'kysely';
 import type { Release } from '../deploy/release.ts';
 import { ConflictError } from '../errors.ts';
 import { type Store, storeError } from './postgres.ts';
@@ -66,6 +66,22 @@ export const readRelease = async (
     throw storeError(error, 'Reading a release');
   });
   return row ? releaseOf(row) : null;
+};
+
+/** What a release goes back to: the first in the line of its parents; itself where it has none. */
+export const firstOfLine = async (store: Store, id: string): Promise<Release> => {
+  const { rows } = await sql<{ id: string }>`
+    with recursive line as (
+      select id, parent, 0 as back from pawl.releases where id = ${id}
+      union all
+      select r.id, r.parent, line.back + 1 from pawl.releases r join line on r.id = line.parent
+    ) cycle id set again using path
+    select id from line where not again order by back desc limit 1`
+    .execute(store.db)
+    .catch((error) => {
+      throw storeError(error, 'Reading what a release goes back to');
+    });
+  return (await readRelease(store, { id: rows[0]!.id }))!;
 };
 
 /** Names of an agent's releases whose models learned from what is confidential. */

@@ -5,7 +5,7 @@ import { confidenceGate } from './confidence.ts';
 import { diversityGate, type Embedded } from './diversity.ts';
 import { entropyGate } from './entropy.ts';
 import type { Gate, GatedAttempt, GatedCase } from './gate.ts';
-import { driftGate } from './kl.ts';
+import { baseDriftGate, driftGate, type FromBase } from './kl.ts';
 import { lengthGate } from './length.ts';
 import { oneToolGate } from './one-tool.ts';
 import { partsGate } from './parts.ts';
@@ -26,7 +26,12 @@ export const gateSettings = z.strictObject({
   drift: z.number().positive().nullable().default(0.5).meta({
     unit: 'nats per token',
     description:
-      'KL(candidate ‖ baseline) on the cases above which the candidate fails; null: not looked at. Known where Pawl’s engine plays tasks, and of cases where it or vLLM answers.',
+      'KL(candidate ‖ baseline) on the cases above which the candidate fails; null: not looked at. Known where Pawl’s engine or vLLM answers.',
+  }),
+  driftFromBase: z.number().positive().nullable().default(0.5).meta({
+    unit: 'nats per token',
+    description:
+      'KL(candidate ‖ base) above which the candidate fails, so that many small steps do not go unseen; null: not looked at. The base is `evaluate.base`.',
   }),
   entropy: points('Least share of the baseline’s entropy that must be left.', 0.2),
   diversity: points(
@@ -60,6 +65,8 @@ export type Gated = {
   readonly candidate: readonly (readonly Attempt[])[];
   /** null: not known. */
   readonly drift: number | null;
+  /** null: the candidate's line began with the baseline, or the candidate. */
+  readonly base?: FromBase | null;
   /** Cases said differently; null: none were played. */
   readonly perturbed?: readonly PerturbedCase[] | null;
   /** What `evaluate.embeddings` gave; null: nobody asked for it. */
@@ -96,6 +103,7 @@ export function gatesOf(gated: Gated, settings: GateSettings): Gate[] {
     limit === null ? [] : [gate(limit)];
   return [
     ...asked(settings.drift, (limit) => driftGate(cases, limit, gated.drift)),
+    ...(gated.base ? asked(settings.driftFromBase, (limit) => baseDriftGate(cases, limit, gated.base!)) : []),
     ...asked(settings.entropy, (limit) => entropyGate(cases, limit)),
     ...asked(settings.diversity, (limit) => diversityGate(cases, limit, gated.embedded)),
     ...asked(settings.length, (limit) => lengthGate(cases, limit)),
