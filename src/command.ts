@@ -3,7 +3,7 @@
  * A command works while `pawl serve` runs (it joins that Pawl's database server) and while it does not (it starts the
  * server and stops it again).
  */
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import type { Artifacts } from './artifacts/artifacts.ts';
 import { openArtifacts } from './artifacts/open.ts';
 import { type Config, loadConfig } from './config.ts';
 import { BoundaryError, ConfigError } from './errors.ts';
-import { homeOwner } from './store/lock.ts';
+import { homeOwner, makeHome } from './store/lock.ts';
 import { hasOtherClients } from './store/other-clients.ts';
 import { openStore, type Store } from './store/postgres.ts';
 import { installationSecret } from './store/secret.ts';
@@ -86,7 +86,7 @@ export async function withHome(
     throw new ConfigError(
       `There is nothing recorded in ${config.home} yet. Start \`pawl serve\` first, or set PAWL_HOME to the folder of a Pawl that has run.`,
     );
-  mkdirSync(config.home, { recursive: true, mode: 0o700 });
+  makeHome(config.home);
   const store = await openJoined(config);
   const artifacts = openArtifacts(config);
   const close = () => store.close().finally(() => process.exit(130));

@@ -29,7 +29,7 @@ describe('parseConfig', () => {
     expect(attempt).toThrow(ConfigError);
     for (const part of [
       ...['port', 'colour', 'upstreams.a.baseUrl', 'agents.0.name: lower-case', 'agents.0.reward: what weighted'],
-      ...['agents.0.train: Unrecognized key: "stepz"'],
+      ...['agents.0.train.stepz: there is no such setting'],
     ])
       expect(attempt).toThrow(part);
     expect(() => parse({ agents: [{ name: 'a' }, { name: 'a' }] })).toThrow(
@@ -47,7 +47,7 @@ describe('parseConfig', () => {
       'engine.url: is needed where kind is tinker',
     );
     expect(() => parse({ engine: { url: 'http://a' } })).toThrow('engine.url: says nothing where kind is not tinker');
-    expect(() => parse({ engine: { ...engine, adress: 'x' } })).toThrow('engine: Unrecognized key: "adress"');
+    expect(() => parse({ engine: { ...engine, adress: 'x' } })).toThrow('engine.adress: there is no such setting');
   });
 
   it('takes an MLflow server with its token from the environment, and nothing that is in its address', () => {

@@ -280,12 +280,20 @@ export type Upstream = Config['upstreams'][string];
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 
+type Issue = { readonly path: readonly PropertyKey[]; readonly message: string };
+
+/** A name that no setting has is a problem of its own, at its own place. */
+const namedKeys = (issue: z.core.$ZodIssue): readonly Issue[] =>
+  issue.code === 'unrecognized_keys'
+    ? issue.keys.map((key) => ({ path: [...issue.path, key], message: 'there is no such setting' }))
+    : [issue];
+
 export function parseConfig(input: unknown, env: Variables, folder: string, file = 'the settings'): Config {
   const layered = isObject(input) ? withKeys({ ...input, ...settingsFrom(env) }, env) : input;
   const parsed = settingsSchema.safeParse(layered);
   const problems = [
     ...misspelt(env),
-    ...(parsed.error?.issues ?? []).map(({ path, message }) => {
+    ...(parsed.error?.issues ?? []).flatMap(namedKeys).map(({ path, message }) => {
       const variable = variableOf(path, env);
       const place = path.join('.') || 'the whole';
       return variable === null

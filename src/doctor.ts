@@ -4,7 +4,7 @@
  * returns what it found; a check that itself fails is a finding, never a crash.
  */
 import { constants, existsSync, readFileSync } from 'node:fs';
-import { access, mkdtemp, rm, statfs } from 'node:fs/promises';
+import { access, mkdtemp, rm, stat, statfs } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Command } from 'commander';
@@ -105,6 +105,7 @@ async function checkHome(config: Config): Promise<Check[]> {
   const folder = nearestFolder(config.home);
   const exists = folder === config.home;
   try {
+    if (!(await stat(folder)).isDirectory()) throw new Error(`${folder} is a file`);
     await access(folder, constants.W_OK | constants.X_OK);
     if (exists) await rm(await mkdtemp(join(folder, 'doctor-')), { recursive: true });
   } catch (error) {

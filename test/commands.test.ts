@@ -242,6 +242,24 @@ test('doctor prints signs and ways out, and its exit code says that something do
   expect(out).toMatch(/✗ upstreams .*\n +→ Set PAWL_UPSTREAM/);
 });
 
+test.each([
+  [['trajectories', 'import', '.'], {}, '. is a folder. Give a file of JSON lines, or - for standard input.\n'],
+  [['labels', 'import', '.'], {}, '. is a folder. Give a file of JSON lines, or - for standard input.\n'],
+  [
+    ['keys', 'list'],
+    { DATABASE_URL: 'postgres://127.0.0.1:1/pawl' },
+    'Opening the database at postgres://127.0.0.1:1/pawl failed: connect ECONNREFUSED 127.0.0.1:1. DATABASE_URL, or `databaseUrl` in the settings, says where it is and as whom; without it Pawl brings a PostgreSQL of its own.\n',
+  ],
+])('a plausible mistake is told in a sentence with the way out: %j', async (args, env, said) => {
+  expect(await pawl(args, env)).toEqual({ code: 1, out: '', err: said });
+});
+
+test('doctor says of a home that is a file what it is', async () => {
+  const { code, out } = await pawl(['doctor'], { PAWL_HOME: import.meta.filename });
+  expect(code).toBe(1);
+  expect(out).toMatch(/✗ home .*commands\.test\.ts is a file\n +→ Change its owner, or set PAWL_HOME to another\./);
+});
+
 test('a command that is not there is told what is; a key or a consent for an agent that is not listed is made, with a warning', async () => {
   expect(await pawl(['trajectories', 'lis'])).toMatchObject({
     code: 1,

@@ -4,10 +4,11 @@
  * `<home>/admin.json`, readable by the owner alone. The token has 256 random bits, so a plain hash is enough.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ConfigError } from '../errors.ts';
+import { makeHome } from '../store/lock.ts';
 
 const fileSchema = z.object({ sha256: z.string().regex(/^[0-9a-f]{64}$/) });
 
@@ -45,7 +46,7 @@ export async function ensureAdminToken(
   const path = join(home, 'admin.json');
   const known = read(path);
   if (known !== null) return known;
-  mkdirSync(home, { recursive: true, mode: 0o700 });
+  makeHome(home);
   const token = `pawl_admin_${randomBytes(32).toString('base64url')}`;
   const hash = hashOf(token);
   await show(token);

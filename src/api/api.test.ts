@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openArtifacts } from '../artifacts/open.ts';
 import { hashedId } from '../collect/person.ts';
 import { piiSettings } from '../collect/redact/settings.ts';
+import { parseConfig } from '../config.ts';
 import { attachment, entry, noon, signal, turn } from '../store/fixtures.ts';
 import { activeKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
@@ -259,8 +260,10 @@ describe('GET /api/trajectories/{id}', () => {
   test('a cursor made up to reach beyond the calendar is refused like any other', async () => {
     const far = Buffer.from('999999999999999 0190a6c2-7a1e-7c3d-9f41-2b7d5e6f8a90').toString('base64url');
     expect((await call(`/api/trajectories/a?cursor=${far}`)).status).toBe(400);
-    const list = Buffer.from(JSON.stringify([8.64e15, 'desk', 'a'])).toString('base64url');
-    expect((await call(`/api/trajectories?cursor=${list}`)).status).toBe(400);
+    for (const time of [8.64e15, -8.64e15]) {
+      const list = Buffer.from(JSON.stringify([time, 'desk', 'a'])).toString('base64url');
+      expect((await problem(await call(`/api/trajectories?cursor=${list}`))).code).toBe('invalid_cursor');
+    }
   });
 
   test('an unknown id, or another agent’s, is 404', async () => {
@@ -421,9 +424,9 @@ describe('GET /api/status', () => {
 describe('when the database is away', () => {
   // Nothing listens on port 1.
   const pool = new pg.Pool({ connectionString: 'postgres://pawl@127.0.0.1:1/pawl' });
-  const away = () => {
+  const away = (config: Partial<ApiParts['config']> = {}) => {
     const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) }).withSchema('pawl');
-    return createApi({ ...parts, store: { ...store, pool, db } });
+    return createApi({ ...parts, store: { ...store, pool, db }, config: { ...parts.config, ...config } });
   };
   afterAll(() => pool.end());
 
@@ -439,6 +442,22 @@ describe('when the database is away', () => {
     expect(answer.status).toBe(503);
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
     expect((await problem(answer)).code).toBe('database_away');
+  });
+
+  test('every route that reads says so, whatever it reads', async () => {
+    const { paths } = (await (await call('/api/openapi.json')).json()) as {
+      paths: Record<string, { get?: { parameters?: { in: string; name: string; required?: boolean }[] } }>;
+    };
+    const { agents } = parseConfig({ agents: [{ name: 'desk' }] }, {}, home);
+    const wrong: string[] = [];
+    for (const [path, { get }] of Object.entries(paths)) {
+      if (get === undefined || path === '/api/live') continue;
+      const needed = (get.parameters ?? []).filter((one) => one.in === 'query' && one.required);
+      const query = needed.map(({ name }) => `${name}=desk`).join('&');
+      const answer = await call(`${path.replaceAll(/\{\w+\}/g, 'x')}?${query}`, {}, away({ agents }));
+      if (answer.status >= 500 && answer.status !== 503) wrong.push(`${path}: ${answer.status}`);
+    }
+    expect(wrong).toEqual([]);
   });
 
   test('the status still answers and says so', async () => {

@@ -103,8 +103,9 @@ export function createListener(parts: HttpParts): (request: IncomingMessage, res
     } else {
       // A database that is away takes the figures of training with it, not those of serving.
       const training = await Promise.race([parts.training().catch(() => ''), sleep(1000, '')]);
-      response.writeHead(200, { 'content-type': Registry.PROMETHEUS_CONTENT_TYPE });
+      // Before the head is sent: behind it nobody could be told any more that this failed.
       const figures = (await parts.family?.figures()) ?? (await gateway?.metrics.registry.metrics()) ?? '';
+      response.writeHead(200, { 'content-type': Registry.PROMETHEUS_CONTENT_TYPE });
       response.end(`${figures}${training}`);
     }
   }

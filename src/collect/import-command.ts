@@ -1,9 +1,9 @@
 /** `pawl trajectories import`: conversations of a file, as if they had come through the gateway. */
-import { createReadStream, existsSync } from 'node:fs';
+import { createReadStream, statSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type CommonOptions, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
-import { NotFoundError } from '../errors.ts';
+import { ConfigError, NotFoundError } from '../errors.ts';
 import { counted, sayProgress, type Terminal } from '../terminal.ts';
 import { type Format, formats, sourceName } from './conversation.ts';
 import { cutLines } from './cut-lines.ts';
@@ -20,7 +20,10 @@ type ImportOptions = CommonOptions & {
 
 /** Lines of a file; `-` is standard input. */
 export function linesOf(file: string): AsyncIterable<string> {
-  if (file !== '-' && !existsSync(file)) throw new NotFoundError(`There is no file ${file}.`);
+  const found = file === '-' ? undefined : statSync(file, { throwIfNoEntry: false });
+  if (file !== '-' && !found) throw new NotFoundError(`There is no file ${file}.`);
+  if (found?.isDirectory())
+    throw new ConfigError(`${file} is a folder. Give a file of JSON lines, or - for standard input.`);
   return cutLines(file === '-' ? process.stdin : createReadStream(file));
 }
 

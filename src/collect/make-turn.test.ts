@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { bytes, chat, chatAnswer, exchange } from './fixtures/exchange.ts';
 import { makeAttachment, makeSignal, makeTurn } from './make-turn.ts';
 import { hashedId } from './person.ts';
+import { createRules } from './redact/rules.ts';
+import { piiSettings } from './redact/settings.ts';
 import { createThreader } from './thread.ts';
 
 const context = () => ({ threader: createThreader({ secret: 's' }), secret: 's', now: 0, newId: () => 'new' });
@@ -26,6 +28,20 @@ describe('a turn made from an exchange', () => {
     expect(turn.redactions).toEqual({}); // an id is hashed, not redacted
     expect(turn.keys).toEqual(['order:17', hashedId('mail:bob@example.com', 's')]);
     expect(JSON.stringify(turn)).not.toContain('bob');
+  });
+
+  test('has its names read by the rules of its own agent, whatever another agent lets stand', () => {
+    const named = () => exchange({ release: 'local/BX-1234', requestedModel: 'BX-1234' });
+    const recognizers = [{ kind: 'badge', pattern: 'BX-\\d{4}' }];
+    const ofAgent = (more: object) => ({
+      ...context(),
+      rules: createRules({ settings: piiSettings.parse({ recognizers, ...more }) }),
+    });
+    expect(makeTurn(named(), context()).turn.release).toBe('local/BX-1234');
+    expect(makeTurn(named(), ofAgent({})).turn.release).toBe('local/[BADGE_1]');
+    const { turn, contentDropped } = makeTurn(named(), ofAgent({ policy: { badge: 'drop' } }));
+    expect(contentDropped).toBe(true);
+    expect(JSON.stringify(turn)).not.toContain('BX-1234');
   });
 
   test('says which client key it came with, which walls and caps per key go by', () => {

@@ -10,7 +10,6 @@ import { chatMessages } from './chat-form.ts';
 import { type Exchange, exchangeBytes } from './exchange.ts';
 import { fitAttachment, fitSignal, fitTurn } from './fit.ts';
 import { hashedId, readableId } from './person.ts';
-import { createRecent } from './recent.ts';
 import type { KnownMessages } from './redact/known-messages.ts';
 import { Dropped, type Numbers } from './redact/placeholder.ts';
 import { openRedaction, type Redaction } from './redact/redact.ts';
@@ -70,26 +69,23 @@ export function makeTurn(exchange: Exchange, context: MakeContext): Made {
       : notThreaded;
   const keys = exchange.keys.map((key) => readableId(key, secret));
   const place = { trajectory, threadKey, user, keys };
-  if (!readable) return dropped(assembled, place, unfit, 'it holds too many values or names');
+  const dropped = (reason: string): Made => ({
+    turn: withoutContent(assembled, place, context.rules ?? ordinaryRules, reason),
+    ...{ tokensDropped: false, contentDropped: true, unfit },
+  });
+  if (!readable) return dropped('it holds too many values or names');
   try {
     const sized = boundContent(assembled, exchange);
     const original = withSafeIds(sized.content.request, secret);
     return redacted(sized.content, original, place, unfit + sized.replaced, context);
   } catch (error) {
     if (error instanceof Dropped)
-      return dropped(assembled, place, unfit, `it holds ${error.kind}, and the agent's policy for that is to drop it`);
+      return dropped(`it holds ${error.kind}, and the agent's policy for that is to drop it`);
     // The cause is our own error, but its text could quote content.
     const reason = `redaction failed (${error instanceof Error ? error.name : 'unknown'})`;
-    return dropped(assembled, place, unfit, reason);
+    return dropped(reason);
   }
 }
-
-const dropped = (assembled: Assembled, place: Place, unfit: number, reason: string): Made => ({
-  turn: withoutContent(assembled, place, reason),
-  tokensDropped: false,
-  contentDropped: true,
-  unfit,
-});
 
 /** Nobody was shown a sibling's answer, so nobody goes on from it. */
 const notThreaded = { trajectory: '', threadKey: null };
@@ -142,7 +138,7 @@ function redacted(
     assembled.promptTokenIds !== undefined || assembled.choices.some((choice) => hasExactTokens(choice));
   const choices = assembled.choices.map((choice, i): Choice => {
     const message = messages[i] as Choice['message'];
-    const finishReason = choice.finishReason === null ? null : label(choice.finishReason, redaction);
+    const finishReason = choice.finishReason === null ? null : label(choice.finishReason, redaction, rules);
     return spelled || !hasExactTokens(choice)
       ? { index: choice.index, message, finishReason }
       : { ...choice, message, finishReason };
@@ -161,8 +157,8 @@ function redacted(
     firstTokenMs: assembled.firstTokenMs,
     latencyMs: assembled.latencyMs,
     upstream: assembled.upstream,
-    release: label(assembled.release, redaction),
-    model: label(assembled.model, redaction),
+    release: label(assembled.release, redaction, rules),
+    model: label(assembled.model, redaction, rules),
     status: assembled.status,
     httpStatus: assembled.httpStatus,
     error: assembled.error === null ? null : shortened(assembled.error, clean(assembled.error)),
@@ -178,21 +174,19 @@ function redacted(
     redactions: counts,
   };
   if (clientKey !== undefined) turn.clientKey = clientKey;
-  if (assigned !== undefined) turn.assigned = label(assigned, redaction);
+  if (assigned !== undefined) turn.assigned = label(assigned, redaction, rules);
   if (!spelled && promptTokenIds !== undefined) turn.promptTokenIds = promptTokenIds;
   return { turn, tokensDropped: spelled && hasTokens, contentDropped: false, unfit };
 }
 
 const MAX_LABEL = 256;
-/** Names seen without anything to replace: there are few, and each comes with every turn. */
-const ordinary = createRecent<true>(200);
 
 /** A name that a caller or an upstream chose (model, release, reason for an end), fit to be indexed and shown in lists. */
-function label(name: string, redaction: Redaction): string {
-  if (ordinary.get(name)) return name;
+function label(name: string, redaction: Redaction, { plainNames }: Rules): string {
+  if (plainNames.get(name)) return name;
   if (name.length > MAX_LABEL) return '[too long]';
   const safe = redaction.clean(name);
-  if (safe === name) ordinary.set(name, true);
+  if (safe === name) plainNames.set(name, true);
   return safe.length > MAX_LABEL ? '[too long]' : safe;
 }
 
@@ -227,13 +221,21 @@ function withSafeIds(request: Turn['request'], secret: string): Turn['request'] 
   return safe;
 }
 
-function withoutContent(assembled: Assembled, place: Place, reason: string): Turn {
+function withoutContent(assembled: Assembled, place: Place, rules: Rules, reason: string): Turn {
   const { promptTokenIds: _, assigned, ...rest } = assembled;
+  const named = (name: string): string => {
+    try {
+      return label(name, openRedaction({ rules }), rules);
+    } catch (error) {
+      if (error instanceof Dropped) return '[dropped]';
+      throw error;
+    }
+  };
   return {
     ...rest,
     ...place,
-    release: label(assembled.release, openRedaction()),
-    ...(assigned === undefined ? null : { assigned: label(assigned, openRedaction()) }),
+    release: named(assembled.release),
+    ...(assigned === undefined ? null : { assigned: named(assigned) }),
     request: {},
     choices: [],
     usage: null,

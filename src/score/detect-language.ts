@@ -38,7 +38,8 @@ export const languages: readonly string[] = [...scripts.map(([language]) => lang
 
 /** So much is enough to tell. */
 const enough = 20_000;
-const noise = /```[^`]*(?:```|$)|`[^`\n]*`|https?:\/\/\S+|\S+@\S+/gu;
+/** An address is looked for where a word begins and nowhere else: many languages write pages without a space. */
+const noise = /```[^`]*(?:```|$)|`[^`\n]*`|https?:\/\/\S+|(?<!\S)\S[^\s@]*@\S+/gu;
 
 export function languageOf(text: string): string | null {
   const read = text.slice(0, enough).replace(noise, ' ').normalize('NFKC').toLowerCase();

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { filled } from '../collect/fixtures/adversarial.ts';
 import { turn } from '../store/fixtures.ts';
 import { answerLength } from './answer-length.ts';
 import { languageOf } from './detect-language.ts';
@@ -108,10 +109,24 @@ describe('the language of a text', () => {
     ['Su pedido salió el lunes y llegará en dos días.', 'es'],
     ['Ваш заказ отправлен в понедельник.', 'ru'],
     ['I would like to cancel. I am Tara.', 'en'],
+    ['mail.the.and.of@example.com OK', null],
     ['OK', null],
     ['```\nthe and of to is\n```', null],
   ])('%s: %s', (text, expected) => {
     expect(languageOf(text)).toBe(expected);
+  });
+
+  test.each(['가', '您的订单', 'a.', '@a', '`a'])('takes time in proportion where words have no end: %s', (piece) => {
+    const took = (length: number) => {
+      const text = filled(piece, length);
+      const started = process.cpuUsage();
+      languageOf(text);
+      const { user, system } = process.cpuUsage(started);
+      return (user + system) / 1000;
+    };
+    took(2_000);
+    const [few, many] = [Math.max(4, took(2_000)), Math.min(took(20_000), took(20_000))];
+    expect(many / few).toBeLessThan(30);
   });
 
   test('the answer is in that of the question, and too short a question tells nothing', async () => {

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -37,6 +37,17 @@ test('a command is told at once: it joins the one that serves instead of waiting
   const command = await lockHome(home, { brief: true });
   await expect(lockHome(home, { brief: true })).rejects.toThrow('in use by another Pawl');
   command.release();
+});
+
+test('a home that is a file, or lies in one, is refused in a sentence that says what to set', async () => {
+  const file = join(home, 'file');
+  writeFileSync(file, '');
+  for (const impossible of [file, join(file, 'home')]) {
+    expect(homeOwner(impossible)).toBeNull();
+    await expect(lockHome(impossible)).rejects.toThrow(
+      `${impossible} cannot be the data folder: it, or what it would lie in, is a file. Set PAWL_HOME`,
+    );
+  }
 });
 
 test.skipIf(process.platform === 'win32')('a home that is made is for its owner alone', async () => {

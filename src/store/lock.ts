@@ -68,9 +68,26 @@ const read = (path: string): string | null => {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    // Not there, or the home is no folder.
+    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
     throw error;
   }
+};
+
+/** Makes the folder, for its owner alone. */
+export function makeHome(home: string): void {
+  try {
+    mkdirSync(home, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw unusable(home, error as NodeJS.ErrnoException);
+  }
+}
+
+const unusable = (home: string, { code, message }: NodeJS.ErrnoException): ConfigError => {
+  const why = code === 'EEXIST' || code === 'ENOTDIR' ? 'it, or what it would lie in, is a file' : message;
+  return new ConfigError(
+    `${home} cannot be the data folder: ${why}. Set PAWL_HOME, or \`home\` in the settings, to a folder that this user may write.`,
+  );
 };
 
 /** The living process that has the folder, or null. */
@@ -103,12 +120,16 @@ export type LockOptions = {
 
 /** Takes the folder or throws a ConfigError that names the process that has it. A command that has it is waited for. */
 export const lockHome = async (home: string, { brief = false, onWait }: LockOptions = {}): Promise<HomeLock> => {
-  mkdirSync(home, { recursive: true, mode: 0o700 });
+  makeHome(home);
   const path = join(home, 'pawl.lock');
   const instance = randomBytes(6).toString('hex');
   const claim = `${path}.${process.pid}.${instance}`;
   const text = JSON.stringify({ pid: process.pid, start: processStart(process.pid), brief, instance });
-  writeFileSync(claim, text);
+  try {
+    writeFileSync(claim, text);
+  } catch (error) {
+    throw unusable(home, error as NodeJS.ErrnoException);
+  }
   try {
     for (let attempt = 0; attempt < attempts; attempt++) {
       if (tryLink(claim, path)) {

@@ -80,6 +80,9 @@ export const shownUrl = (url: string): string => {
   }
 };
 
+const whereItIs =
+  'DATABASE_URL, or `databaseUrl` in the settings, says where it is and as whom; without it Pawl brings a PostgreSQL of its own.';
+
 const checkAddress = (url: string): void => {
   if (!/^postgres(ql)?:\/\//.test(url))
     throw new ConfigError('DATABASE_URL must begin with postgres:// or postgresql://.');
@@ -138,7 +141,8 @@ export const connectStore = async (
   } catch (error) {
     await main.close();
     if (error instanceof ConfigError) throw error;
-    throw storeError(error, `Opening the database at ${shownUrl(url)}`);
+    const failed = storeError(error, `Opening the database at ${shownUrl(url)}`);
+    throw options.kind === 'embedded' ? failed : new StoreError(`${failed.message}. ${whereItIs}`, failed);
   }
 };
 

@@ -4,11 +4,11 @@
  * read, so that a gateway hashes alike while its database is away.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
 import { readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError } from '../errors.ts';
 import { writeAtomically } from './atomic-file.ts';
+import { makeHome } from './lock.ts';
 import { type Store, storeError } from './postgres.ts';
 
 const shortest = 32;
@@ -53,7 +53,7 @@ export async function installationSecret(
       `The secret in ${home} was not the database’s. User ids are hashed with the database’s from now on; the old one is kept as secret.replaced.`,
     );
   }
-  mkdirSync(home, { recursive: true, mode: 0o700 });
+  makeHome(home);
   writeAtomically(copyPath(home), `${secret}\n`);
   return secret;
 }

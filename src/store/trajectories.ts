@@ -15,7 +15,7 @@ import { addDays, dayOf, partitionDays } from './partitions.ts';
 import { type Store, storeError } from './postgres.ts';
 import { listSignals } from './signals.ts';
 import type { Day, Tables, TrajectoriesTable } from './tables.ts';
-import { joinWindowDays } from './times.ts';
+import { earliestTime, joinWindowDays, latestTime } from './times.ts';
 import { turnFacts } from './turn-columns.ts';
 import { type TurnSize, turnSizes } from './turn-sizes.ts';
 import { turnsOf, withoutContent } from './turns.ts';
@@ -88,13 +88,8 @@ export const positionOf = (cursor: string): Position => {
   try {
     const [at, agent, id] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown[];
     const startedAt = new Date(at as number);
-    if (
-      typeof at === 'number' &&
-      !Number.isNaN(startedAt.getTime()) &&
-      typeof agent === 'string' &&
-      typeof id === 'string'
-    )
-      return { startedAt, agent, id };
+    const isTime = typeof at === 'number' && at >= earliestTime && at < latestTime;
+    if (isTime && typeof agent === 'string' && typeof id === 'string') return { startedAt, agent, id };
   } catch {
     // Same answer as for a value of the wrong shape.
   }
@@ -225,7 +220,12 @@ export function pageOf(sizes: readonly TurnSize[], maxTurns: number, most: numbe
 const isOneOf = (ids: readonly string[]) => sql<boolean>`id = any(${ids}::uuid[])`;
 
 /** The newest trajectory of that id, without its turns. */
-export const findTrajectory = async (store: Store, id: string, agent: string | undefined, now: Date = new Date()) => {
+export const findTrajectory = (store: Store, id: string, agent: string | undefined, now: Date = new Date()) =>
+  lookFor(store, id, agent, now).catch((error: unknown) => {
+    throw storeError(error, `Looking for trajectory ${id}`);
+  });
+
+const lookFor = async (store: Store, id: string, agent: string | undefined, now: Date) => {
   const days = await partitionDays(store);
   const oldest = days[0];
   if (oldest === undefined) return null;

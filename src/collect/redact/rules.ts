@@ -29,6 +29,8 @@ export type Rules = {
   /** Long texts in which nothing was found. */
   readonly unchanged: Recent<true>;
   readonly plainKeys: Recent<KeyRead>;
+  /** Names of models, releases and the like in which nothing was found: there are few, and each comes with every turn. */
+  readonly plainNames: Recent<true>;
   /** Texts that are shorter hold nothing that is looked for. */
   readonly shortest: number;
 };
@@ -67,6 +69,7 @@ export function createRules({ settings, key = '', also = [], shares = 1 }: Rules
     key,
     unchanged: createRecent<true>(REMEMBERED / shares),
     plainKeys: createRecent<KeyRead>(2000),
+    plainNames: createRecent<true>(200),
     shortest: own.length + also.length === 0 ? 6 : 2,
   };
 }
