@@ -17,6 +17,7 @@ import { activeKeys, hashToken } from '../src/store/keys.ts';
 import { openStore, type Store } from '../src/store/postgres.ts';
 import { writeEntries } from '../src/store/record.ts';
 import { installationSecret } from '../src/store/secret.ts';
+import { bareEnvironment } from './bare-environment.ts';
 
 const bin = fileURLToPath(new URL('../bin/pawl.js', import.meta.url));
 type Ran = { readonly code: number; readonly out: string; readonly err: string };
@@ -25,12 +26,15 @@ let home: string;
 let folder: string;
 
 function pawl(args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
-  const inherited = { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR, TZ: 'UTC' };
   return new Promise((resolve) => {
     execFile(
       process.execPath,
       [bin, ...args],
-      { cwd: folder, env: { ...inherited, PAWL_HOME: home, PAWL_PORT: '0', ...env }, maxBuffer: 64 * 1024 * 1024 },
+      {
+        cwd: folder,
+        env: { ...bareEnvironment(), PAWL_HOME: home, PAWL_PORT: '0', ...env },
+        maxBuffer: 64 * 1024 * 1024,
+      },
       (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }),
     );
   });

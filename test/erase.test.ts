@@ -19,6 +19,7 @@ import type { Store } from '../src/store/postgres.ts';
 import { writeEntries } from '../src/store/record.ts';
 import { cachedSecret, installationSecret } from '../src/store/secret.ts';
 import { withStore } from '../src/store/test-store.ts';
+import { bareEnvironment } from './bare-environment.ts';
 import { type PawlProcess, startPawl, until } from './pawl.ts';
 import { startUpstream, type TestUpstream } from './upstream.ts';
 
@@ -27,7 +28,7 @@ const folder = mkdtempSync(join(tmpdir(), 'pawl-erase-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const environment = (home: string, url: string) => ({
-  ...{ PATH: process.env.PATH, HOME: process.env.HOME, TZ: 'UTC' },
+  ...bareEnvironment(),
   ...{ PAWL_HOME: home, DATABASE_URL: url, PAWL_PORT: '0' },
 });
 const bin = join(process.cwd(), 'bin/pawl.js');

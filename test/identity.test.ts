@@ -14,6 +14,7 @@ import { writeEntries } from '../src/store/record.ts';
 import { installationSecret } from '../src/store/secret.ts';
 import { readTrajectory } from '../src/store/trajectories.ts';
 import { readTurn } from '../src/store/turns.ts';
+import { bareEnvironment } from './bare-environment.ts';
 import { type PawlProcess, startPawl, until } from './pawl.ts';
 import { startUpstream, type TestUpstream } from './upstream.ts';
 
@@ -32,12 +33,11 @@ beforeAll(async () => {
 });
 
 async function command(args: readonly string[], env: Record<string, string>): Promise<string> {
-  const { PATH, HOME, TMPDIR } = process.env;
   return new Promise((resolve, reject) => {
     execFile(
       process.execPath,
       [bin, ...args],
-      { cwd: folder, env: { PATH, HOME, TMPDIR, PAWL_PORT: '0', ...env } },
+      { cwd: folder, env: { ...bareEnvironment(), PAWL_PORT: '0', ...env } },
       (error, out, err) =>
         error === null ? resolve(out) : reject(new Error(`pawl ${args.join(' ')}: ${err}`, { cause: error })),
     );

@@ -13,6 +13,7 @@ import { giveConsent } from '../src/store/consents.ts';
 import { entry } from '../src/store/fixtures.ts';
 import { openStore, type Store } from '../src/store/postgres.ts';
 import { writeEntries } from '../src/store/record.ts';
+import { bareEnvironment } from './bare-environment.ts';
 
 const bin = fileURLToPath(new URL('../bin/pawl.js', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'pawl-learn-doors-'));
@@ -20,9 +21,8 @@ const home = join(folder, '.pawl');
 let store: Store;
 
 function pawl(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  const env = { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR, TZ: 'UTC' };
   return new Promise((resolve) => {
-    execFile(process.execPath, [bin, ...args], { cwd: folder, env }, (error, out, err) =>
+    execFile(process.execPath, [bin, ...args], { cwd: folder, env: bareEnvironment() }, (error, out, err) =>
       resolve({ code: error === null ? 0 : Number(error.code), out, err }),
     );
   });

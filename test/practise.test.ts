@@ -11,6 +11,7 @@ import { agent } from '../examples/own-agent-typescript/agent.ts';
 import { writeCheckpoint } from '../src/engine/checkpoint.ts';
 import { parseSpec } from '../src/engine/model-spec.ts';
 import { newModel } from '../src/engine/new-model.ts';
+import { bareEnvironment } from './bare-environment.ts';
 
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'pawl-practise-'));
@@ -36,12 +37,8 @@ afterAll(() => {
 });
 
 function pawl(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  const { PATH, HOME, TMPDIR } = process.env;
   const env = {
-    PATH,
-    HOME,
-    TMPDIR,
-    TZ: 'UTC',
+    ...bareEnvironment(),
     AGENT_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
   };
   return new Promise((resolve) => {

@@ -11,6 +11,7 @@ import { parseSpec } from '../src/engine/model-spec.ts';
 import { newModel } from '../src/engine/new-model.ts';
 import { type StandIn, startStandIn } from '../src/engine/tinker/fixtures/stand-in.ts';
 import { openStore, type Store } from '../src/store/postgres.ts';
+import { bareEnvironment } from './bare-environment.ts';
 
 const bin = fileURLToPath(new URL('../bin/pawl.js', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'pawl-remote-'));
@@ -49,10 +50,9 @@ afterAll(async () => {
 });
 
 function start(...args: string[]): { child: ChildProcess; ended: Promise<{ code: number | null; text: string }> } {
-  const { PATH, HOME, TMPDIR } = process.env;
   const child = spawn(process.execPath, [bin, ...args], {
     cwd: folder,
-    env: { PATH, HOME, TMPDIR, TINKER_API_KEY: 'tml-very-secret' },
+    env: { ...bareEnvironment(), TINKER_API_KEY: 'tml-very-secret' },
   });
   let text = '';
   for (const stream of [child.stdout!, child.stderr!]) stream.setEncoding('utf8').on('data', (some) => (text += some));

@@ -13,6 +13,7 @@ import { giveConsent } from '../src/store/consents.ts';
 import { entry } from '../src/store/fixtures.ts';
 import type { Store } from '../src/store/postgres.ts';
 import { writeEntries } from '../src/store/record.ts';
+import { bareEnvironment } from './bare-environment.ts';
 import { startPawl } from './pawl.ts';
 
 const bin = fileURLToPath(new URL('../bin/pawl.js', import.meta.url));
@@ -30,12 +31,17 @@ export default defineConfig({
 });
 `,
   );
-  const { PATH, HOME, TMPDIR } = process.env;
-  const own = { PATH: PATH!, HOME: HOME!, ...(TMPDIR ? { TMPDIR } : {}), TZ: 'UTC' };
   const home = join(folder, '.pawl');
   return {
     folder,
-    env: { ...own, DATABASE_URL: url, PAWL_HOME: home, PAWL_ARTIFACTS: artifacts, PAWL_PORT: '0', ...more },
+    env: {
+      ...bareEnvironment(),
+      DATABASE_URL: url,
+      PAWL_HOME: home,
+      PAWL_ARTIFACTS: artifacts,
+      PAWL_PORT: '0',
+      ...more,
+    },
   };
 };
 

@@ -5,6 +5,7 @@ import { noon } from '../store/fixtures.ts';
 import type { Store } from '../store/postgres.ts';
 import { writeEntries } from '../store/record.ts';
 import { servingRelease } from '../store/releases.ts';
+import { saveReport } from '../store/reports.ts';
 import { readRollout, readRoutes } from '../store/rollouts.ts';
 import { withStore } from '../store/test-store.ts';
 import { verifyAudit } from './audit.ts';
@@ -63,6 +64,44 @@ describe('a rollout', () => {
     expect(events).toEqual(['rollout-started', ...Array(3).fill('rollout-advanced'), 'rollout-promoted']);
     expect((await verifyAudit(store)).problem).toBeNull();
   });
+
+  it.each(['shadow', 'canary'])(
+    'takes a candidate in %s back that an evaluation made meanwhile finds drifted',
+    async (phase) => {
+      const store = await withStore();
+      const { start } = await begin(store, 'fail', 'To see what happens.');
+      await moveRollout(store, 'r1', 'abort', 'ann', 'Another way.', noon);
+      const shadow = { share: phase === 'shadow' ? 1 : 0 };
+      const again = { ...start, id: 'r2', settings: { ...settings, shadow } };
+      expect((await startRollout(store, again, noon + second)).phase).toBe(phase);
+      const report = (id: string, drift: 'pass' | 'fail', createdAt: number) =>
+        saveReport(store, {
+          ...{
+            id,
+            agent: 'desk',
+            baseline: 'v1',
+            candidate: 'v2',
+            verdict: drift,
+            createdAt,
+            suite: { name: 'golden' },
+          },
+          gates: [
+            { name: 'length', verdict: 'fail', reason: 'Long.' },
+            { name: 'drift-from-base', verdict: drift, reason: 'Its answers drifted.' },
+          ],
+        } as never);
+      const next = async (now: number) => (await reconcile(store, { now }))[0];
+      await report('known', 'fail', noon); // whoever forced it knew
+      expect((await next(noon + 2 * second))?.decision.kind).toBe('hold');
+      await report('well', 'pass', noon + 3 * second);
+      expect((await next(noon + 4 * second))?.decision.kind).toBe('hold');
+      await report('drifted', 'fail', noon + 5 * second);
+      expect(await next(noon + 6 * second)).toMatchObject({
+        decision: { kind: 'rollback', reasons: ['Its answers drifted. Report drifted says so.'] },
+        rollout: { phase: 'rolled-back' },
+      });
+    },
+  );
 
   it('rolls a bad candidate back while the baseline goes on serving', async () => {
     const store = await withStore();

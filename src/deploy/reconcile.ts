@@ -11,11 +11,14 @@ import { isFlagOn } from '../store/flags.ts';
 import { holds, type Lead } from '../store/lead.ts';
 import type { Store } from '../store/postgres.ts';
 import { insertRelease, readRelease, routedAliases, servingRelease, setRoute } from '../store/releases.ts';
+import { latestReport } from '../store/reports.ts';
 import { insertRollout, listRollouts, readRollout, updateRollout } from '../store/rollouts.ts';
 import { postgresRunStore } from '../store/runs.ts';
 import { type AdmissionReport, admit } from './admit.ts';
 import { audit } from './audit.ts';
 import { judge, type Measurements, shadowPart } from './checks/all.ts';
+import type { Finding } from './checks/check.ts';
+import { driftFound } from './checks/drift.ts';
 import { type Decision, decide, type Found } from './decide.ts';
 import type { Fit } from './fit.ts';
 import { refuseWhileKilled } from './kill.ts';
@@ -286,16 +289,23 @@ export async function look(
   now: number,
 ): Promise<Pick<Reconciled, 'measurements' | 'decision'>> {
   const { settings, looks, step } = rollout;
+  const drifted = await lookAtDrift(store, rollout);
   if (isShadowing(rollout)) {
     const { shadow, baselineErrors } = await measureShadow(store, rollout, now);
-    const checks = judgeShadow(shadow, baselineErrors, settings, settings.alpha * shadowPart(settings));
+    const compared = judgeShadow(shadow, baselineErrors, settings, settings.alpha * shadowPart(settings));
+    const checks = [...compared, ...drifted];
     return { measurements: { shadow }, decision: decide(rollout, { checks, promotion: notYet }, now) };
   }
   const found = (checks: Measurements, steps: Measured['steps']): Found => ({
-    checks: rollout.startedAt === null ? [] : judge(checks, settings, step),
+    checks: rollout.startedAt === null ? [] : [...judge(checks, settings, step), ...drifted],
     promotion: promotionStanding(steps, looks, settings, now),
   });
   if (rollout.startedAt === null) return { measurements: {}, decision: decide(rollout, found({}, []), now) };
   const { checks, steps } = await measureRollout(store, rollout, now);
   return { measurements: checks, decision: decide(rollout, found(checks, steps), now) };
+}
+
+async function lookAtDrift(store: Store, { agent, candidate, createdAt }: Rollout): Promise<Finding[]> {
+  const { name } = (await readRelease(store, { id: candidate }))!;
+  return driftFound(await latestReport(store, { agent, candidate: name }), createdAt);
 }
