@@ -37,7 +37,17 @@ const upstream: Readonly<Record<string, readonly string[]>> = {
 };
 /** Files directly in src/ that stages may import; the others put stages together. */
 const forStages = [
-  ...['agent.ts', 'audit.ts', 'client-keys.ts', 'command.ts', 'config.ts', 'errors.ts', 'terminal.ts', 'version.ts'],
+  ...[
+    'agent.ts',
+    'audit.ts',
+    'client-keys.ts',
+    'command.ts',
+    'config.ts',
+    'errors.ts',
+    'root.ts',
+    'terminal.ts',
+    'version.ts',
+  ],
   ...['durable.ts', 'priority.ts', 'typescript.js', 'user-module.ts'],
 ];
 /** Where a process begins: nothing imports these but each other. */

@@ -12,6 +12,7 @@ import { request } from 'undici';
 import { openArtifacts } from './artifacts/open.ts';
 import { readBacklog } from './collect/backlog.ts';
 import { type Config, loadConfig } from './config.ts';
+import { root } from './root.ts';
 import { trustBar } from './score/agreement.ts';
 import { keptCheck } from './score/trust-metrics.ts';
 import { diagnoseDatabase } from './store/diagnose.ts';
@@ -65,7 +66,6 @@ export const missingPackages = (wanted: Lock, present: Lock): string[] =>
     .map(([path]) => path.replace(/^.*node_modules\//, ''));
 
 function checkPackages(): Check {
-  const root = new URL('../', import.meta.url);
   const read = (name: string): Lock | null => {
     const path = new URL(name, root);
     return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as { packages: Lock }).packages : null;

@@ -1,6 +1,6 @@
 /** The package as a user gets it: what is in it, what it exports, and a first hour with it in an empty folder. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { builtinModules, createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { manifestIn, type Project, packedProject, ran } from './packed.ts';
@@ -26,7 +26,7 @@ describe('what is in it', () => {
   test('what was built, the documents, and nothing of the source or the tests', () => {
     expect(readdirSync(own).sort()).toEqual(['LICENSE', 'README.md', 'bin', 'dist', 'docs', 'package.json']);
     expect(files().filter((path) => /\.test\.|fixtures|conformance|(?<!\.d)\.ts$/.test(path))).toEqual([]);
-    expect(files()).toContain('dist/store/migrations/0001-collect.sql');
+    expect(files()).toContain('dist/migrations/0001-collect.sql');
   });
 
   test('every package it imports is a dependency, and every dependency is asked for', () => {
@@ -34,12 +34,20 @@ describe('what is in it', () => {
       .filter((path) => path.startsWith('dist/') && path.endsWith('.js'))
       .map((path) => readFileSync(join(own, path), 'utf8'))
       .join('\n');
-    const imported = [...code.matchAll(/\b(?:from |import\()'((?:@[a-z0-9-]+\/)?[a-z][a-z0-9.-]*)(?:\/[\w./-]*)?'/g)];
+    const imported = [
+      ...code.matchAll(/^(?:import .* from |.*\bimport\()"((?:@[a-z0-9-]+\/)?[a-z][a-z0-9.-]*)(?:\/[\w./-]*)?"/gm),
+    ];
     const declared = Object.keys(manifestIn(own).dependencies);
-    // The files that `pawl init` writes import pawl.
-    const foreign = imported.map(([, name]) => name!).filter((name) => name !== 'pawl');
+    const isNodes = (name: string) => builtinModules.includes(name);
+    const foreign = imported.map(([, name]) => name!).filter((name) => !isNodes(name));
+    expect(foreign).toContain('jiti');
     expect(foreign.filter((name) => !declared.includes(name))).toEqual([]);
-    expect(declared.filter((name) => !new RegExp(`['"\`]${name}['"\`/]`).test(code))).toEqual([]);
+    const inside = [...readFileSync(join(own, 'dist/THIRD-PARTY.txt'), 'utf8').matchAll(/^(\S+) \S+ \([^)]+\)$/gm)].map(
+      ([, name]) => name!,
+    );
+    expect(inside.sort()).toEqual(expect.arrayContaining(['kysely', 'zod']));
+    const isAskedFor = (name: string) => inside.includes(name) || new RegExp(`['"\`]${name}['"\`/]`).test(code);
+    expect(declared.filter((name) => !isAskedFor(name))).toEqual([]);
   });
 });
 
@@ -114,7 +122,7 @@ describe('what it exports', () => {
 
   test('pawl is light: it loads no database driver and no engine', async () => {
     const program = `
-      import { createRequire } from 'node:module';
+      import { builtinModules, createRequire } from 'node:module';
       await import('pawl');
       const { cache } = createRequire(import.meta.url);
       console.log(JSON.stringify([Object.keys(cache), process.moduleLoadList.filter((name) => /worker_threads|NativeModule net$/.test(name))]));`;

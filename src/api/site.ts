@@ -4,12 +4,12 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { fileURLToPath } from 'node:url';
+import { root } from '../root.ts';
 import { version } from '../version.ts';
 import { type Files, openFiles, pageHeaders } from './files.ts';
 
-/** The package holds them in dist/, beside this code; a clone builds them there. */
-const built = (name: string): string =>
-  fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? `../../dist/${name}/` : `../${name}/`, import.meta.url));
+/** The package holds them there; a clone builds them. */
+const built = (name: string): string => fileURLToPath(new URL(`dist/${name}/`, root));
 
 const unbuilt = (what: string, command: string): string =>
   `<!doctype html><html lang="en"><meta charset="utf-8"><title>Pawl</title>

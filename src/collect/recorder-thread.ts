@@ -7,6 +7,7 @@
  * spare stands by with its code loaded, and is told to begin at the moment the other one is gone.
  */
 import { Worker } from 'node:worker_threads';
+import { isBuilt, root } from '../root.ts';
 import type { FromWorker, ToWorker, WorkerData } from './recorder.ts';
 import type { Scheduled } from './recorder-priority.ts';
 
@@ -63,8 +64,8 @@ export async function keepThread(options: ThreadOptions): Promise<Thread> {
 
   function load(): void {
     if (closing || spare !== null) return;
-    const program = import.meta.url.endsWith('.ts') ? './recorder-boot.js' : './recorder-worker.js';
-    const worker = new Worker(new URL(program, import.meta.url), {
+    const program = isBuilt ? 'dist/recorder-worker.js' : 'src/collect/recorder-boot.js';
+    const worker = new Worker(new URL(program, root), {
       workerData: options.data,
       name: 'recorder',
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },

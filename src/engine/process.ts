@@ -12,6 +12,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { EngineError } from '../errors.ts';
+import { root } from '../root.ts';
 import type { Engine } from './engine.ts';
 import { serve } from './serve.ts';
 import { createServedModels, type Loaded, type ServedModels } from './served.ts';
@@ -116,7 +117,7 @@ export const restartDelay = (failures: number): number => Math.min(10_000, 100 *
 
 export async function startEngine(options: StartOptions = {}): Promise<EngineProcess> {
   const { host = '127.0.0.1', log = () => {} } = options;
-  const command = options.command ?? [fileURLToPath(new URL('../../bin/pawl.js', import.meta.url)), 'engine'];
+  const command = options.command ?? [fileURLToPath(new URL('bin/pawl.js', root)), 'engine'];
   const socket = newSocketPath();
   let port = options.port ?? 0;
   let loaded: readonly Loaded[] = options.models ?? [];

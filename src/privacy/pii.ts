@@ -5,7 +5,6 @@
  */
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { entities } from '../collect/entities/entities.ts';
 import { openRedaction, TooMuchWork } from '../collect/redact/redact.ts';
 import { createRules, type Rules } from '../collect/redact/rules.ts';
 import type { PiiSettings } from '../collect/redact/settings.ts';
@@ -42,9 +41,11 @@ const MOST_NAMED = 10;
 const placeholder = /\[([A-Z]{2,12}(?:_[A-Z]{2,12}){0,3})(?:_(?:\d{1,9}|h[a-z0-9]{12}))?\]/g;
 const older = /\[(email|card|secret)\]/g;
 
-/** Rules as a dataset is made by: whatever the agent masks, and named entities unless it wants none. */
-export const surveyRules = (pii: PiiSettings): Rules =>
-  createRules({ settings: pii, also: pii.entities === 'off' ? [] : [entities] });
+/** Rules as a dataset is made by: whatever the agent masks, and named entities (a large dictionary) unless it wants none. */
+export async function openSurveyRules(pii: PiiSettings): Promise<Rules> {
+  const also = pii.entities === 'off' ? [] : [(await import('../collect/entities/entities.ts')).entities];
+  return createRules({ settings: pii, also });
+}
 
 export async function surveyPii(
   store: Store,

@@ -6,6 +6,7 @@
  * need what a thread cannot be lent.
  */
 import { Worker } from 'node:worker_threads';
+import { isBuilt, root } from '../root.ts';
 import type { Measured, Scorer, ScorerInput } from './scorer.ts';
 import type { RewardSpec } from './weighted.ts';
 
@@ -76,8 +77,8 @@ function threadsOf(whose: Whose): Pool {
   let threads = 0;
 
   async function start(): Promise<Thread> {
-    const program = import.meta.url.endsWith('.ts') ? './isolate-boot.js' : './isolate-worker.js';
-    const worker = new Worker(new URL(program, import.meta.url), {
+    const program = isBuilt ? 'dist/isolate-worker.js' : 'src/score/isolate-boot.js';
+    const worker = new Worker(new URL(program, root), {
       workerData: whose,
       name: 'scorers',
       resourceLimits: { maxOldGenerationSizeMb: 512 },

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import type pg from 'pg';
 import { ConfigError } from '../errors.ts';
+import { isBuilt, root } from '../root.ts';
 import { givenUpAfter, scanning } from './limits.ts';
 
 export type Migration = { readonly name: string; readonly sql: string; readonly checksum: string };
@@ -21,7 +22,9 @@ const lock = 0x7061776c;
 // Line ends are left out of the sum, so that a checkout on Windows is the same migration.
 const checksumOf = (sql: string): string => createHash('sha256').update(sql.replaceAll('\r\n', '\n')).digest('hex');
 
-export const readMigrations = (folder: URL = new URL('./migrations/', import.meta.url)): Migration[] =>
+export const readMigrations = (
+  folder: URL = new URL(isBuilt ? 'dist/migrations/' : 'src/store/migrations/', root),
+): Migration[] =>
   readdirSync(folder)
     .filter((name) => /^\d{4}-[a-z0-9-]+\.sql$/.test(name))
     .sort()
