@@ -2,9 +2,16 @@ import { configDefaults, defineConfig } from 'vitest/config';
 import LongestFirst from './test/longest-first.ts';
 
 /** Whose tests leave the process as it was, and do not load the engine, which changes how numbers are rounded in it. */
-const together = ['api', 'artifacts', 'collect', 'curate', 'gateway', 'privacy', 'review', 'roles', 'store']
-  .map((stage) => `src/${stage}/**/*.test.ts`)
-  .concat('src/score/!(reward-model|train-run).test.ts');
+const together = [
+  ...['api', 'artifacts', 'collect', 'curate', 'deploy', 'gateway', 'loop', 'privacy', 'review', 'roles', 'simulate'],
+  ...['store', 'evaluate/gates'],
+].map((stage) => `src/${stage}/**/*.test.ts`);
+together.push(
+  'src/engine/!(command|keep-checkpoint|process|serve|socket).test.ts',
+  'src/evaluate/!(base-drift|run).test.ts',
+  'src/score/!(reward-model|train-run).test.ts',
+  'src/train/!(onnx|portable|run).test.ts',
+);
 
 /**
  * `npm test` leaves out what takes minutes and shows nothing new on most days; `npm run test:all` has it too. `npm run
