@@ -41,6 +41,7 @@ const forStages = [
     'agent.ts',
     'audit.ts',
     'client-keys.ts',
+    'collector.ts',
     'command.ts',
     'config.ts',
     'errors.ts',

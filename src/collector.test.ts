@@ -22,3 +22,25 @@ test('both heaps are collected after the change: V8 ends the process over some o
   expect(output).toContain('collected 0');
   expect(output).toContain('Mark-Compact');
 });
+
+const bodies = `
+  const { openClearing } = await import(${JSON.stringify(new URL('./collector.ts', import.meta.url).href)});
+  const megabyte = 1024 * 1024;
+  const held = () => Math.round(process.memoryUsage().arrayBuffers / megabyte);
+  const letGo = openClearing(16 * megabyte);
+  const made = (bytes) => new Uint8Array(bytes).length;
+  const steps = [held()];
+  for (const count of [15, 1]) {
+    for (let i = 0; i < count; i++) letGo(made(megabyte));
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    steps.push(held());
+  }
+  console.log(JSON.stringify([steps, typeof gc]));
+`;
+
+test('what was let go of is given back at sixteen megabytes, and no program gets a way to collect by itself', () => {
+  const output = execFileSync(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', bodies], {
+    encoding: 'utf8',
+  });
+  expect(JSON.parse(output)).toEqual([[0, 15, 0], 'undefined']);
+});

@@ -10,10 +10,13 @@ export class Budget {
   readonly places: number;
   used = 0;
   taken = 0;
+  /** Told of what a request held, once nobody holds it. */
+  readonly letGo: (bytes: number) => void;
 
-  constructor(bytes: number, places: number) {
+  constructor(bytes: number, places: number, letGo: (bytes: number) => void = () => {}) {
     this.bytes = bytes;
     this.places = places;
+    this.letGo = letGo;
   }
 
   /** Null when every place is taken. */
@@ -60,5 +63,6 @@ export class Claim {
     this.#isOpen = false;
     this.#budget.used -= this.#bytes;
     this.#budget.taken--;
+    this.#budget.letGo(this.#bytes);
   }
 }

@@ -39,11 +39,13 @@ export function createGateway(
       readonly keys: KeyRing;
       readonly uploads: Uploads;
       readonly releases: ReadyReleases;
+      /** Told of the bytes of bodies that nobody holds any more. */
+      readonly letGo: (bytes: number) => void;
     },
 ): Gateway {
   const { config, upstreams, metrics, log } = given;
   const maxBody = config.gateway.maxBodyMb * 1024 * 1024;
-  const budget = new Budget(config.gateway.memoryMb * 1024 * 1024, config.gateway.maxInFlight);
+  const budget = new Budget(config.gateway.memoryMb * 1024 * 1024, config.gateway.maxInFlight, given.letGo);
   const explorer = createExplorer({
     ...given,
     load: () => ({ requests: budget.taken, isFull: 2 * budget.used > budget.bytes }),

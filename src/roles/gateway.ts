@@ -10,6 +10,7 @@ import { readableId } from '../collect/person.ts';
 import { tellRecorded } from '../collect/recorded.ts';
 import { type Recorder, startRecorder } from '../collect/recorder.ts';
 import { piiOfAgents } from '../collect/redact/settings.ts';
+import { openClearing } from '../collector.ts';
 import { agentOf } from '../config.ts';
 import { serveFirst } from '../deploy/first-release.ts';
 import { createRoutes, type Routes, watchRoutes } from '../deploy/routes.ts';
@@ -75,6 +76,7 @@ export async function startGateway(ground: Ground, known: Known, secret: string,
   const store = () => reached(ground.opening.store);
   const door = createGateway({
     config,
+    letGo: openClearing(),
     keys: known.keys,
     upstreams,
     routes: known.routes,
