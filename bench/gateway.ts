@@ -77,11 +77,14 @@ const body = (stream: boolean, customer: number, turns: number) =>
 type Payload = { readonly body: string; readonly conversation: string };
 
 /** Of a thousand customers one call each, or of twenty at a time all the calls of a conversation, side by side. */
-function* payloads(stream: boolean, turns: number): Generator<Payload> {
+function bodiesOf(stream: boolean, turns: number): string[][] {
   const atOnce = turns === 1 ? 1000 : 20;
-  const bodies = Array.from({ length: turns }, (_, turn) =>
+  return Array.from({ length: turns }, (_, turn) =>
     Array.from({ length: atOnce }, (_, customer) => body(stream, customer, turn + 1)),
   );
+}
+
+function* payloads(bodies: readonly string[][]): Generator<Payload> {
   for (let round = 0; ; round++)
     for (const all of bodies)
       for (const [customer, one] of all.entries()) yield { body: one, conversation: `${round}-${customer}` };
@@ -132,17 +135,19 @@ async function listen(server: ReturnType<typeof createServer>) {
   process.send!({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
 }
 
-type LoadOrder = { target: string; key: string; seconds: number; rate: number | null; stream: boolean; turns: number };
+type LoadOrder = { target: string; key: string; seconds: number; rate: number | null };
 type LoadResult = { ok: number; failed: number; seconds: number; latencies: number[] };
 
 /** Obeys orders from the parent: `rate` null is as fast as 32 connections carry, else so many requests a second. */
 function load(): void {
   const pools = new Map<string, Pool>();
+  // Made once and before the clock: a thousand long bodies take a tenth of a second, and whatever was due meanwhile would be sent at once.
+  const bodies = bodiesOf(options.stream, Number(options.turns));
   process.on('message', (order: LoadOrder) => {
     const url = new URL(order.target);
     const pool = pools.get(url.origin) ?? new Pool(url.origin, { connections: 128 });
     pools.set(url.origin, pool);
-    const calls = payloads(order.stream, order.turns);
+    const calls = payloads(bodies);
     const common = { 'content-type': 'application/json', authorization: `Bearer ${order.key}` };
     const life = `${process.pid}-${Date.now()}`;
     const latencies: number[] = [];
@@ -160,7 +165,7 @@ function load(): void {
       open++;
       let status = 0;
       const call = calls.next().value as Payload;
-      const headers = order.turns === 1 ? common : { ...common, 'x-pawl-trajectory': `${life}-${call.conversation}` };
+      const headers = bodies.length === 1 ? common : { ...common, 'x-pawl-trajectory': `${life}-${call.conversation}` };
       const settle = (good: boolean) => {
         open--;
         if (good) ok++;
@@ -246,7 +251,7 @@ async function main(): Promise<void> {
     children.push(upstream);
     const upstreamUrl = await urlOf(upstream);
     const bareProcess = child('bare', ['--target', upstreamUrl]);
-    const loader = child('load');
+    const loader = child('load', [...(options.stream ? ['--stream'] : []), '--turns', options.turns]);
     children.push(bareProcess, loader);
     const [bareUrl] = await Promise.all([urlOf(bareProcess), urlOf(loader)]);
 
@@ -279,7 +284,7 @@ async function main(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 1000)); // the gateway hears of the new key
 
     const order = async (target: string, seconds: number, rate: number | null): Promise<LoadResult> => {
-      loader.send({ target, key: token, seconds, rate, stream: options.stream, turns } satisfies LoadOrder);
+      loader.send({ target, key: token, seconds, rate } satisfies LoadOrder);
       const [result] = (await once(loader, 'message')) as [LoadResult];
       return result;
     };
