@@ -15,6 +15,8 @@ import { buildDashboard, isDashboardBuilt } from './dashboard.js';
 import { buildDocs } from './docs-site.js';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+/** @typedef {import('rolldown').RolldownOutput['output']} Output */
+
 const isQuick = process.argv.includes('--quick');
 const keeps = isQuick && isDashboardBuilt();
 
@@ -39,13 +41,21 @@ async function bundle() {
     // All in one folder: src/root.ts counts on it.
     entryFileNames: '[name].js',
     chunkFileNames: '[name]-[hash].js',
-    keepNames: true, // errors are called by the names of their classes
   });
   await building.close();
   return output;
 }
 
-/** Of each package that is in those files, as its licence asks. @param {import("rolldown").RolldownOutput["output"]} output */
+/** Errors are called by the names of their classes, which may have changed only where a package has one of the same name. @param {Output} output */
+function checkErrors(output) {
+  const own = [...readFileSync(join(root, 'src/errors.ts'), 'utf8').matchAll(/^export class (\w+)/gm)];
+  const code = output.map((chunk) => (chunk.type === 'chunk' ? chunk.code : '')).join('\n');
+  for (const [, name] of own)
+    if (!code.includes(`var ${name} = class extends `))
+      throw new Error(`Errors called ${name} have another name in dist/.`);
+}
+
+/** Of each package that is in those files, as its licence asks. @param {Output} output */
 function noticesOf(output) {
   const inside = output.flatMap((chunk) => (chunk.type === 'chunk' ? chunk.moduleIds : []));
   const folders = inside.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []);
@@ -69,7 +79,9 @@ mkdirSync(join(root, 'dist'), { recursive: true });
 for (const name of readdirSync(join(root, 'dist')))
   if (!(keeps && name === 'dashboard')) rmSync(join(root, 'dist', name), { recursive: true, force: true });
 if (!isQuick) declareTypes();
-const notices = noticesOf(await bundle());
+const built = await bundle();
+checkErrors(built);
+const notices = noticesOf(built);
 writeFileSync(join(root, 'dist/THIRD-PARTY.txt'), `${notices.map((one) => one.join('\n\n')).join('\n\n---\n\n')}\n`);
 cpSync(join(root, 'src/store/migrations'), join(root, 'dist/migrations'), { recursive: true });
 buildDocs();
