@@ -52,6 +52,8 @@ export function createShadower(parts: ShadowerParts): Shadower {
   const calls = new Set<Promise<void>>();
   /** Conversations in which the candidate went another way, as far as this process knows; the oldest are forgotten. */
   const elsewhere = new Set<string>();
+  /** Of each rollout, what this process asks now and is not counted yet. */
+  const uncounted = new Map<string, number>();
   let minute = 0;
   let asked = 0;
 
@@ -77,6 +79,20 @@ export function createShadower(parts: ShadowerParts): Shadower {
     );
 
   async function ask(exchange: Exchange, shadow: Shadowing, sent: Sent): Promise<void> {
+    const { rollout } = shadow;
+    const before = uncounted.get(rollout) ?? 0;
+    uncounted.set(rollout, before + 1);
+    try {
+      await askAfter(before, exchange, shadow, sent);
+    } finally {
+      const left = (uncounted.get(rollout) ?? 1) - 1;
+      if (left > 0) uncounted.set(rollout, left);
+      else uncounted.delete(rollout);
+    }
+  }
+
+  /** `underWay`: as many calls were begun before this one and are not counted yet. */
+  async function askAfter(underWay: number, exchange: Exchange, shadow: Shadowing, sent: Sent): Promise<void> {
     const { rollout, candidate, settings } = shadow;
     const store = parts.store();
     if (store === null || isTooIntricate(exchange.requestBody, ...exchange.responseChunks)) return;
@@ -84,7 +100,7 @@ export function createShadower(parts: ShadowerParts): Shadower {
     const answer = before.choices[0]?.message;
     if (answer === undefined || runsTools(before.request)) return;
     if (!(await isFlagOn(store, exchange.agent, 'shadow'))) return;
-    if ((await countComparisons(store, rollout)) >= settings.most) return;
+    if ((await countComparisons(store, rollout)) + underWay >= settings.most) return;
     if (await leftBefore(store, exchange, shadow, before.request)) return;
     const upstream = parts.upstreams.from(candidate.upstream)[0];
     const answerOf = answerAt(sent, settings.maxTokens);
