@@ -9,7 +9,9 @@ import { createRelease, serveRelease } from '../deploy/reconcile.ts';
 import { compatibilitySettings } from '../evaluate/compatibility.ts';
 import { readAudit } from '../store/audit.ts';
 import { saveCompatibility } from '../store/compatibility.ts';
+import { entry } from '../store/fixtures.ts';
 import type { Store } from '../store/postgres.ts';
+import { writeEntries } from '../store/record.ts';
 import { servingRelease } from '../store/releases.ts';
 import { withStore } from '../store/test-store.ts';
 import { askFirst, holdFirst } from './first-releases.ts';
@@ -115,6 +117,15 @@ it('is not asked while the engine cannot load it', async () => {
       sentence: 'Release desk-0 gets no user: engine cannot load it. There is no such folder.',
     });
   expect(await rows(store, 'compatibility-checked')).toEqual([]);
+  expect(await servingRelease(store, 'desk')).toBeNull();
+});
+
+it('its traffic says what it has to be asked, where the settings do not', async () => {
+  const store = await withStore();
+  const startedAt = Date.now() - 60_000;
+  await writeEntries(store, [entry.turn({ startedAt, promptTokens: 900, completionTokens: 20 })]);
+  const [waiting] = await first(store, agent(model('a'), null));
+  expect(waiting?.asked).toMatch(/^several turns, a context of 920 tokens, 4 requests/);
   expect(await servingRelease(store, 'desk')).toBeNull();
 });
 
