@@ -249,6 +249,9 @@ function withoutPassword(address: string): string {
 
 async function checkUpstreams(config: Config): Promise<Check[]> {
   const names = Object.keys(config.upstreams);
+  const own = config.agents.filter(({ train }) => train.base !== undefined).map(({ name }) => name);
+  if (names.length === 0 && own.length > 0)
+    return [ok('upstreams', `none is set; Pawl’s engine answers for ${own.join(', ')}`)];
   if (names.length === 0)
     return [
       fail(

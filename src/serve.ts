@@ -148,7 +148,10 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
     const copy = config.secret ?? (await cachedSecret(config.home));
     let live: GatewayRole | null = null;
     const problems = () => [...databaseProblems(parts, known), ...(live?.problems() ?? [])];
-    const listen = () =>
+    let listens = false;
+    const listen = () => {
+      if (listens) return;
+      listens = true;
       port.answer(
         createListener({
           ...{ config, instance, roles, adminHash, gateway: live, problems, log, family: child },
@@ -168,6 +171,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
           },
         }),
       );
+    };
     const answering = (secret: string): Promise<GatewayRole> => {
       started.gateway ??= startGateway(parts, known!, secret, models!).then((gateway) => {
         live = gateway;
@@ -176,7 +180,8 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
           health: { pid: process.pid, problems: problems(), recording: recorder.stats() },
           figures: await metrics.registry.getMetricsAsJSON(),
         }));
-        listen();
+        // With no key known, every key would be called unknown: then it begins to answer once it has read them.
+        if (known!.keys.size > 0) listen();
         return gateway;
       });
       return started.gateway;
@@ -197,6 +202,7 @@ export async function serve(config: Config, log: Logger, options: ServeOptions):
         started.api = api;
       });
       connected = true;
+      if (roles.has('gateway')) listen();
       return stands;
     });
     started.standing = standing;

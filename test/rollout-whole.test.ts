@@ -269,7 +269,12 @@ it('in shadow a conversation is followed while the candidate calls what the base
       () => countComparisons(store, id),
       (n) => n >= before + 1,
     );
-    await ask(0, 'cy', `with-tools-${id}`, { tools, messages: [opening, call, { role: 'tool', content: '{}' }] });
+    await until(
+      () => readTrajectory(store, `with-tools-${id}`),
+      (found) => found !== null,
+    );
+    // It goes on at the gateway that did not see it begin.
+    await ask(1, 'cy', `with-tools-${id}`, { tools, messages: [opening, call, { role: 'tool', content: '{}' }] });
     await until(
       async () => {
         await ask(0, 'ann', `probe-${++probes}`);

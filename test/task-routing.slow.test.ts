@@ -164,4 +164,4 @@ it('what the candidate was better at goes to it after the rollout, with the evid
   await within2s(() => command('kill', 'desk', '--undo'), 'billing', 'v2');
   await within2s(() => command('releases', 'serve', 'v2', '--reason', 'All of it to v2.'), 'refund', 'v2');
   expect(await command('releases', 'routing')).toMatch(/^Not in force: v2 serves now/);
-});
+}, 600_000);

@@ -69,7 +69,7 @@ export default function OverviewPage() {
 }
 
 function Serving({ serving }: Pick<Overview, 'serving'>) {
-  if (serving === null) return 'No release serves yet; calls go to the upstream as they come.';
+  if (serving === null) return 'No release serves yet; calls go as they come to an upstream, where there is one.';
   return (
     <>
       <Link to={pathTo('deploy', 'releases', serving.name)}>{serving.name}</Link> answers since{' '}
@@ -201,7 +201,9 @@ const whereTo = ({ kind, id }: Overview['waiting'][number]): string =>
         ? '/curate'
         : kind === 'review'
           ? '/review'
-          : '/';
+          : kind === 'release' && id !== null
+            ? pathTo('deploy', 'releases', id)
+            : '/';
 
 function Needs({ waiting }: Pick<Overview, 'waiting'>) {
   return (

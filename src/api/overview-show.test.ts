@@ -82,7 +82,7 @@ test('where nothing has happened yet it says so, and what would bring something'
   const loop: Overview['loop'] = { ...overview.loop, turn: null, stage: null, done: [], progress: null };
   const lines = overviewLines({ ...overview, stages, loop, waiting: [], gains: [] }, terminal);
   for (const line of [
-    'desk: no release serves yet; calls go to the upstream as they come.',
+    'desk: no release serves yet; calls go as they come to an upstream, where there is one.',
     'The loop has not turned yet',
     '  nothing',
     '  No turn has been evaluated yet.',

@@ -42,7 +42,7 @@ export function overviewLines(overview: Overview, terminal: Pick<Terminal, 'colu
 
   say(
     serving === null
-      ? `${agent}: no release serves yet; calls go to the upstream as they come.`
+      ? `${agent}: no release serves yet; calls go as they come to an upstream, where there is one.`
       : `${agent}: ${serving.name} answers since ${minute(serving.since)}${serving.killed ? ', by the kill switch' : ''}`,
   );
   head(loop.turn === null ? 'The loop has not turned yet' : `Turn ${loop.turn}${loop.paused ? ', paused' : ''}`);

@@ -1,5 +1,6 @@
 /** An agent's loop at a glance: what `GET /api/overview` and `pawl overview` show. */
 import type { Agent } from '../agent.ts';
+import { foundUnfit, unfitCommand } from '../deploy/fit.ts';
 import { readFacts } from '../loop/facts.ts';
 import { nextStep } from '../loop/next-step.ts';
 import type { Progress } from '../loop/runner.ts';
@@ -15,7 +16,7 @@ import { listReviewItems } from '../store/review.ts';
 
 /** Something that needs a person now. */
 export type NeedsPerson = {
-  readonly kind: 'loop' | 'rollout' | 'report' | 'review' | 'erasure';
+  readonly kind: 'loop' | 'rollout' | 'report' | 'review' | 'erasure' | 'release';
   /** Of what it is about; null: of several. */
   readonly id: string | null;
   readonly sentence: string;
@@ -73,7 +74,7 @@ export async function readOverview(
   progress: (agent: string) => Promise<Progress | null> = async () => null,
 ): Promise<Overview> {
   const { name } = agent;
-  const [{ turn, facts }, turns, stages, waiting, items, erasures, doing] = await Promise.all([
+  const [{ turn, facts }, turns, stages, waiting, items, erasures, doing, unfit] = await Promise.all([
     readFacts(store, agent, now.getTime()),
     listLoopTurns(store, name, 100),
     countStages(store, { agent: name, origin: agent.curate.on, spec: agent.reward.version, now }),
@@ -81,6 +82,7 @@ export async function readOverview(
     listReviewItems(store, { agent: name, reviewers: agent.review.reviewers, limit: mostReview }),
     listErasures(store, { limit: 100 }),
     progress(name),
+    foundUnfit(store, name),
   ]);
   const next = nextStep(turn, facts, now.getTime());
   const overdue = erasures.filter((one) => one.status !== 'done' && dueAt(one) < now.getTime() + 86_400_000);
@@ -88,6 +90,16 @@ export async function readOverview(
     ...(next.kind === 'ask'
       ? [{ kind: 'loop' as const, id: name, sentence: next.question, command: next.command }]
       : []),
+    ...(unfit === null
+      ? []
+      : [
+          {
+            kind: 'release' as const,
+            id: unfit.release.name,
+            sentence: unfit.sentence,
+            command: unfitCommand(unfit.release),
+          },
+        ]),
     ...waiting.map(({ kind, id, reasons, command }) => ({
       ...{ kind, id, command, sentence: reasons[0] ?? `${kind === 'report' ? 'Report' : 'Rollout'} ${id} waits.` },
     })),

@@ -47,7 +47,7 @@ const overviewSchema = z
     waiting: z
       .array(
         z.object({
-          kind: z.enum(['loop', 'rollout', 'report', 'review', 'erasure']),
+          kind: z.enum(['loop', 'rollout', 'report', 'review', 'erasure', 'release']),
           id: z.string().nullable(),
           sentence: z.string(),
           command: z.string(),

@@ -221,8 +221,11 @@ function safety(report: Report | null, rollout: Rollout | null): string[] {
 }
 
 function auditLine({ at, actor, event, details }: AuditRow): string {
-  const { forced, reason } = JSON.parse(details) as { readonly forced?: boolean; readonly reason?: string | null };
-  const why = reason === undefined || reason === null ? '' : `: ${inline(reason)}`;
+  type Said = { readonly forced?: boolean; readonly reason?: string | null; readonly reasons?: readonly string[] };
+  const { forced, reason, reasons = [] } = JSON.parse(details) as Said;
+  // Why a person moved a rollout; what moved by itself says so at length, and the safety section has it.
+  const said = reason ?? (event.startsWith('rollout-') && actor !== 'pawl' ? reasons[0] : undefined);
+  const why = said === undefined ? '' : `: ${inline(said)}`;
   return `- ${day(at)}: ${inline(event)} by ${inline(actor)}${forced === true ? ', forced' : ''}${why}`;
 }
 const left = (reasons: Readonly<Record<string, number>>): string =>

@@ -79,12 +79,14 @@ export function decide(rollout: Rollout, { checks, promotion }: Found, now: numb
   }
 }
 
-/** Why a step counts as passed: what was found good, the many parts of one check in a word, and what cannot be told. */
+/** Why a step counts as passed: what was found good, the many slices in a word, and what cannot be told. */
 function grounds(checks: readonly Finding[]): string[] {
   const passed = checks.filter(({ end }) => end === 'pass');
-  const good = [...new Set(passed.map(({ name }) => name))].map((name) => {
+  const good = [...new Set(passed.map(({ name }) => name))].flatMap((name) => {
     const same = passed.filter((one) => one.name === name);
-    return same.length === 1 ? same[0]!.reason : `None of the ${same.length} ${name}s measured is worse.`;
+    return name === 'slice' && same.length > 1
+      ? [`None of the ${same.length} slices measured is worse.`]
+      : same.map(({ reason }) => reason);
   });
   return [...good, ...checks.filter(({ end }) => end === 'unmeasured').map(({ reason }) => reason)];
 }

@@ -3,6 +3,8 @@
  * agent's traffic needs (evaluate/compatibility.ts). Every way in goes through it: serving a release, a rollout however it begins or is
  * approved, a pin. A check that was passed lately is good; otherwise it is made then and there.
  *
+ * The model that an agent's file names is let in by it at a first start too, and has no user until then (first-release.ts).
+ *
  * Nobody waits for it:
  *   where nothing serves the agent yet, it has no traffic, and its settings ask for nothing: there is nothing to fit
  *   with what serves, and when what has served everybody before is served again, or pinned: the way back must be open while servers are
@@ -29,7 +31,7 @@ import type { Door } from '../evaluate/door.ts';
 import { readAudit } from '../store/audit.ts';
 import { readCompatibility } from '../store/compatibility.ts';
 import type { Store } from '../store/postgres.ts';
-import { servingRelease } from '../store/releases.ts';
+import { listReleases, servingRelease } from '../store/releases.ts';
 import { listRollouts } from '../store/rollouts.ts';
 import { audit } from './audit.ts';
 import type { Release } from './release.ts';
@@ -73,14 +75,28 @@ async function hasServed(store: Store, { id, agent }: Release): Promise<boolean>
 
 const waysBack: ReadonlySet<string> = new Set(['serve', 'pin']);
 
-export async function mustFit(parts: FitParts, agent: FitAgent, release: Release, asked: FitAsked): Promise<void> {
-  const { store, upstreams, withDoor, say = () => {}, signal } = parts;
+/** What a release has still to be asked, and where. */
+type Unasked = {
+  readonly needs: Needs;
+  readonly server: string;
+  readonly serving: Release | null;
+  /** As it was last found, however long ago. */
+  readonly known: Compatibility | null;
+};
+
+/** Null: nothing stands in its way. */
+export async function yetToBeAsked(
+  { store, upstreams }: Pick<FitParts, 'store' | 'upstreams'>,
+  agent: FitAgent,
+  release: Release,
+  { way }: Pick<FitAsked, 'way'>,
+): Promise<Unasked | null> {
   const now = Date.now();
-  if (agent.deploy.compatibility === 'off') return;
+  if (agent.deploy.compatibility === 'off') return null;
   const serving = await servingRelease(store, agent.name);
-  if (serving?.id === release.id || (waysBack.has(asked.way) && (await hasServed(store, release)))) return;
+  if (serving?.id === release.id || (waysBack.has(way) && (await hasServed(store, release)))) return null;
   const needs = await neededOf(store, upstreams, agent, release, now);
-  if (needs === null || (serving === null && asksNothing(agent, needs))) return;
+  if (needs === null || (serving === null && asksNothing(agent, needs))) return null;
   const server = serverOf(upstreams, release);
   const { goodForSeconds } = agent.evaluate.compatibility ?? compatibilitySettings.parse({});
   const known = await readCompatibility(store, { agent: agent.name, release: release.name });
@@ -90,7 +106,14 @@ export async function mustFit(parts: FitParts, agent: FitAgent, release: Release
     known.server === server &&
     known.at >= now - goodForSeconds * 1000 &&
     covers(known.needs, needs);
-  if (isGood) return;
+  return isGood ? null : { needs, server, serving, known };
+}
+
+export async function mustFit(parts: FitParts, agent: FitAgent, release: Release, asked: FitAsked): Promise<void> {
+  const { store, withDoor, say = () => {}, signal } = parts;
+  const unasked = await yetToBeAsked(parts, agent, release, asked);
+  if (unasked === null) return;
+  const { needs, server, serving, known } = unasked;
   if (asked.unfit !== undefined) return letThrough(store, release, asked, asked.unfit, known);
   say(`Checking whether release ${release.name} fits ${server}: ${needsInWords(needs)}.`);
   const found = await withDoor((door) =>
@@ -139,14 +162,44 @@ async function letThrough(
 export const isFit = ({ verdict }: Pick<Compatibility, 'verdict'>): boolean =>
   verdict === 'pass' || verdict === 'inconclusive';
 
-function refusal({ name, agent }: Release, server: string, { verdict, checks }: Compatibility): UnfitError {
+/** In a sentence or more, with the check, its number and its limit. */
+export function whyNot(
+  name: string,
+  server: string,
+  { verdict, checks }: Pick<Compatibility, 'verdict' | 'checks'>,
+): string {
   const isFailed = verdict === 'fail';
   const held = checks.filter((check) => check.verdict === verdict).slice(0, isFailed ? checks.length : 1);
   const found = held
     .map(({ name: check, reason }) => `${check}: ${reason}${/[.!?]$/.test(reason) ? '' : '.'}`)
     .join(' ');
+  return `Release ${name} gets no user: ${isFailed ? `it does not fit ${server}` : `whether it fits ${server} could not be told`}. ${found}`;
+}
+
+/** What lets it serve all the same. */
+export const unfitCommand = ({ name, agent }: Pick<Release, 'name' | 'agent'>): string =>
+  `pawl releases serve ${name} --agent ${agent} --unfit "why"`;
+
+const newest = 20;
+
+/** Where nothing serves an agent: the newest release that was asked, and why it does not fit; null: none was, or it fits. */
+export async function foundUnfit(
+  store: Store,
+  agent: string,
+): Promise<{ readonly release: Release; readonly sentence: string } | null> {
+  if ((await servingRelease(store, agent)) !== null) return null;
+  for (const release of await listReleases(store, { agent, limit: newest })) {
+    const found = await readCompatibility(store, { agent, release: release.name });
+    if (found === null) continue;
+    const { verdict, server = release.upstream } = found;
+    return verdict === 'fail' ? { release, sentence: whyNot(release.name, server, found) } : null;
+  }
+  return null;
+}
+
+function refusal({ name, agent }: Release, server: string, found: Compatibility): UnfitError {
   return new UnfitError(
-    `Release ${name} gets no user: ${isFailed ? `it does not fit ${server}` : `whether it fits ${server} could not be told`}. ${found} \`pawl evaluate compat ${name} --agent ${agent}\` checks it again; --unfit "why" (unfit in the API) lets it through all the same and stands in the audit log.`,
-    { retryable: !isFailed },
+    `${whyNot(name, server, found)} \`pawl evaluate compat ${name} --agent ${agent}\` checks it again; --unfit "why" (unfit in the API) lets it through all the same and stands in the audit log.`,
+    { retryable: found.verdict !== 'fail' },
   );
 }

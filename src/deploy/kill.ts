@@ -3,8 +3,8 @@
  * rollout is aborted, pins do not count. All of it is one transaction, announced to every gateway as it commits; gateways that are
  * cut off from the database keep the routes they know, and follow when they are back.
  *
- * Which release: the one that is named; else the baseline of the open rollout; else what served before the present one; else the first
- * that ever served.
+ * Which release: the one that is named; else the baseline of the open rollout; else what the present one was promoted over; else the
+ * first that ever served. What was merely served by hand in between does not count: mostly that was a way back.
  */
 import { ConflictError, NotFoundError } from '../errors.ts';
 import { readAudit } from '../store/audit.ts';
@@ -52,7 +52,7 @@ export async function pullKillSwitch(store: Store, { agent, to, actor, reason }:
   }
 }
 
-/** What served before, as far as the records tell; the present one where there is no other. */
+/** The present one where the records know no other. */
 async function earlier(store: Store, present: Release): Promise<Release> {
   const [promotion] = await listRollouts(store, { candidate: present.id, phase: 'promoted', limit: 1 });
   const first = async () =>

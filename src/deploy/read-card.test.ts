@@ -9,7 +9,7 @@ import { saveReport } from '../store/reports.ts';
 import { withStore } from '../store/test-store.ts';
 import { audit } from './audit.ts';
 import { readCard, readCardYaml } from './read-card.ts';
-import { createRelease } from './reconcile.ts';
+import { createRelease, moveRollout, serveRelease, startRollout } from './reconcile.ts';
 
 it('a card names the dataset the release came from, with what was left out of it', async () => {
   const store = await withStore();
@@ -70,4 +70,28 @@ it('a card has the newest evaluation of a release that nobody rolled out, and wh
   expect(parse(await readCardYaml(store, release))).toMatchObject({ compatibility: { verdict: 'fail', checks } });
   expect(card).toContain('Verdict: **fail**. It refuses.');
   expect(card).toContain('evaluation-ended by bob');
+});
+
+it('a card has everybody who agreed, also to an earlier rollout of it, and why', async () => {
+  const store = await withStore();
+  const make = (name: string) =>
+    createRelease(store, { agent: 'desk', name, upstream: 'local', model: name }, 'ann', noon);
+  await serveRelease(store, await make('v1'), 'ann', noon);
+  const candidate = await make('v2');
+  for (const [id, why] of [
+    ['first', 'It was too early.'],
+    ['second', 'Now it is good.'],
+  ] as const) {
+    const about = { id, agent: 'desk', candidate, report: null, actor: 'ann', forced: `A ${id} try.` };
+    await startRollout(store, about, noon);
+    await moveRollout(store, id, id === 'first' ? 'abort' : 'promote', 'bob', why, noon);
+  }
+  const card = await readCard(store, candidate);
+  for (const line of [
+    'rollout-started by ann, forced: A first try.',
+    'rollout-aborted by bob: It was too early.',
+    'rollout-started by ann, forced: A second try.',
+    'rollout-promoted by bob: Now it is good.',
+  ])
+    expect(card).toContain(line);
 });

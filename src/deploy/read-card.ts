@@ -18,7 +18,8 @@ export const readCardYaml = async (store: Store, release: Release): Promise<stri
   cardYaml(await readParts(store, release));
 
 async function readParts(store: Store, release: Release): Promise<CardParts> {
-  const [rollout = null] = await listRollouts(store, { candidate: release.id, limit: 1 });
+  const rollouts = await listRollouts(store, { candidate: release.id });
+  const [rollout = null] = rollouts;
   const baseline = rollout === null ? null : await readRelease(store, { id: rollout.baseline });
   const reportId = rollout?.report ?? release.report;
   // A forced rollout has none; the release may have been evaluated all the same, and the card must not say that it was not.
@@ -27,7 +28,10 @@ async function readParts(store: Store, release: Release): Promise<CardParts> {
     (await latestReport(store, { agent: release.agent, candidate: release.name }));
   const run = release.run === null ? null : await postgresRunStore(store).get(release.run);
   const dataset = release.dataset === null ? null : await readDataset(store, { id: release.dataset });
-  const about = [release.id, rollout?.id, report?.id, release.run, release.dataset].filter((id) => id != null);
+  // It may have been on its way before, and whoever agreed then is on record too.
+  const about = [release.id, ...rollouts.map(({ id }) => id), report?.id, release.run, release.dataset].filter(
+    (id) => id != null,
+  );
   const audit = (await Promise.all(about.map((subject) => readAudit(store, { subject, limit: 1000 })))).flat();
   return {
     ...{ release, baseline, run, report, rollout },

@@ -10,7 +10,14 @@ import { readDataset } from '../store/datasets.ts';
 import { isFlagOn } from '../store/flags.ts';
 import { holds, type Lead } from '../store/lead.ts';
 import type { Store } from '../store/postgres.ts';
-import { insertRelease, readRelease, routedAliases, servingRelease, setRoute } from '../store/releases.ts';
+import {
+  insertRelease,
+  readRelease,
+  routedAliases,
+  servingRelease,
+  setFirstRoute,
+  setRoute,
+} from '../store/releases.ts';
 import { latestReport } from '../store/reports.ts';
 import { insertRollout, listRollouts, readRollout, updateRollout } from '../store/rollouts.ts';
 import { postgresRunStore } from '../store/runs.ts';
@@ -78,6 +85,8 @@ export type Serve = {
   readonly reason?: string;
   /** Model names, besides the agent's own, under which clients get it; without this they stay as they are. */
   readonly aliases?: readonly string[];
+  /** Only where nothing serves the agent; what somebody else let in meanwhile stays. */
+  readonly isFirst?: boolean;
 };
 
 /**
@@ -89,14 +98,15 @@ export async function serveRelease(
   release: Release,
   actor: string,
   now: number,
-  { reason, aliases }: Serve = {},
+  { reason, aliases, isFirst = false }: Serve = {},
 ): Promise<boolean> {
   const { agent, id, name } = release;
   return store.db.transaction().execute(async (transaction) => {
     const before = await servingRelease({ db: transaction }, agent);
     const names = await routedAliases({ db: transaction }, agent);
     const given = aliases === undefined ? {} : { aliases: [...new Set(aliases)] };
-    await setRoute(transaction, { agent, release: id, at: now, ...given });
+    if (!isFirst) await setRoute(transaction, { agent, release: id, at: now, ...given });
+    else if (!(await setFirstRoute(transaction, { agent, release: id, at: now }))) return false;
     const isSame = before?.id === id;
     if (isSame && (given.aliases === undefined || isDeepStrictEqual(given.aliases, names))) return false;
     const why = reason === undefined ? {} : { reason };

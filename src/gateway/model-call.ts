@@ -11,9 +11,11 @@ import type { Recorder } from '../collect/recorder.ts';
 import type { Endpoint } from '../collect/turn.ts';
 import { uuidv7 } from '../collect/uuid.ts';
 import type { Config } from '../config.ts';
+import type { Held } from '../deploy/first-release.ts';
 import type { Picked, Routes } from '../deploy/routes.ts';
+import { RequestError } from '../errors.ts';
 import { taskTypeOf } from '../store/slices.ts';
-import { overloaded } from './admit.ts';
+import { ComeBackLater, overloaded } from './admit.ts';
 import type { AnswerTimes } from './answer-times.ts';
 import { type Beginnings, goesOn } from './beginnings.ts';
 import type { ReadBody } from './body.ts';
@@ -45,6 +47,8 @@ export type CallParts = {
   readonly answerTimes: AnswerTimes;
   readonly beginnings: Beginnings;
   readonly loading: Loading;
+  /** By agent: what is to answer it first, and is not let in. */
+  readonly held: ReadonlyMap<string, Held>;
   /** What user ids are hashed with. */
   readonly secret: string;
   readonly log: Logger;
@@ -89,11 +93,19 @@ export function callModel(
     continues: () => goesOn(body),
   };
   const picked = routes.pick(model, caller, loading.mayChoose);
+  if (picked === null) refuseHeld(parts.held.get(key.agent));
   if (picked?.unsure !== true) return go(picked);
   return beginnings.of(key.agent, trajectory!).then((name) => {
     if (name !== null) routes.began(caller, name);
     return go(routes.pick(model, { ...caller, continues: () => false }, loading.mayChoose));
   });
+}
+
+/** Whatever model was asked for: there is no other server, and the engine has it loaded only to ask it. */
+function refuseHeld(held: Held | undefined): void {
+  if (held === undefined) return;
+  if (held.isUnfit) throw new RequestError(503, 'release_unfit', held.sentence);
+  throw new ComeBackLater(503, 'release_not_ready', held.sentence, 5_000);
 }
 
 function send(

@@ -15,8 +15,9 @@ import type { Shadowing } from '../deploy/routes.ts';
 import { compareAnswers } from '../deploy/shadow.ts';
 import { isFlagOn } from '../store/flags.ts';
 import type { Store } from '../store/postgres.ts';
-import { countComparisons, insertComparison } from '../store/shadows.ts';
+import { countComparisons, insertComparison, wentElsewhere } from '../store/shadows.ts';
 import { fetchAnswer } from './ask-again.ts';
+import { goesOn } from './beginnings.ts';
 import { mostBytes, plainBody, runsTools, usageOf } from './explore.ts';
 import type { Metrics } from './metrics.ts';
 import { releasedBody } from './released-body.ts';
@@ -49,8 +50,10 @@ export function createShadower(parts: ShadowerParts): Shadower {
   const { metrics, log } = parts;
   const closing = new AbortController();
   const calls = new Set<Promise<void>>();
-  /** Conversations in which the candidate went another way; the oldest are forgotten. */
+  /** Conversations in which the candidate went another way, as far as this process knows; the oldest are forgotten. */
   const elsewhere = new Set<string>();
+  /** Of each rollout, what this process asks now and is not counted yet. */
+  const uncounted = new Map<string, number>();
   let minute = 0;
   let asked = 0;
 
@@ -76,6 +79,20 @@ export function createShadower(parts: ShadowerParts): Shadower {
     );
 
   async function ask(exchange: Exchange, shadow: Shadowing, sent: Sent): Promise<void> {
+    const { rollout } = shadow;
+    const before = uncounted.get(rollout) ?? 0;
+    uncounted.set(rollout, before + 1);
+    try {
+      await askAfter(before, exchange, shadow, sent);
+    } finally {
+      const left = (uncounted.get(rollout) ?? 1) - 1;
+      if (left > 0) uncounted.set(rollout, left);
+      else uncounted.delete(rollout);
+    }
+  }
+
+  /** `underWay`: as many calls were begun before this one and are not counted yet. */
+  async function askAfter(underWay: number, exchange: Exchange, shadow: Shadowing, sent: Sent): Promise<void> {
     const { rollout, candidate, settings } = shadow;
     const store = parts.store();
     if (store === null || isTooIntricate(exchange.requestBody, ...exchange.responseChunks)) return;
@@ -83,7 +100,8 @@ export function createShadower(parts: ShadowerParts): Shadower {
     const answer = before.choices[0]?.message;
     if (answer === undefined || runsTools(before.request)) return;
     if (!(await isFlagOn(store, exchange.agent, 'shadow'))) return;
-    if ((await countComparisons(store, rollout)) >= settings.most) return;
+    if ((await countComparisons(store, rollout)) + underWay >= settings.most) return;
+    if (await leftBefore(store, exchange, shadow, before.request)) return;
     const upstream = parts.upstreams.from(candidate.upstream)[0];
     const answerOf = answerAt(sent, settings.maxTokens);
     const startedAt = Date.now();
@@ -118,6 +136,16 @@ export function createShadower(parts: ShadowerParts): Shadower {
       baselineTokens: before.completionTokens,
       candidateTokens: got === null ? null : (usageOf(got.json)?.completionTokens ?? null),
     });
+  }
+
+  /** It may have gone on from another gateway, or from before a restart. */
+  async function leftBefore(store: Store, exchange: Exchange, shadow: Shadowing, request: Body): Promise<boolean> {
+    const { agent, trajectory } = exchange;
+    const followed = conversation(exchange, shadow);
+    if (followed === null || !goesOn(request)) return false;
+    const left = await wentElsewhere(store, { rollout: shadow.rollout, agent, trajectory: trajectory! }, Date.now());
+    if (left) leave(followed);
+    return left;
   }
 
   function leave(followed: string): void {

@@ -12,7 +12,7 @@ import { type Recorder, startRecorder } from '../collect/recorder.ts';
 import { piiOfAgents } from '../collect/redact/settings.ts';
 import { openClearing } from '../collector.ts';
 import { agentOf } from '../config.ts';
-import { serveFirst } from '../deploy/first-release.ts';
+import { type Held, serveFirst } from '../deploy/first-release.ts';
 import { createRoutes, type Routes, watchRoutes } from '../deploy/routes.ts';
 import { createReadyReleases } from '../gateway/addressed.ts';
 import { makeFirstKey } from '../gateway/first-key.ts';
@@ -28,6 +28,7 @@ import * as limits from '../store/limits.ts';
 import type { Store } from '../store/postgres.ts';
 import { readRelease } from '../store/releases.ts';
 import { isThere } from '../store/unmatched.ts';
+import { askFirst, type FirstParts, holdFirst } from './first-releases.ts';
 import { type Ground, type Part, persist, reached, together } from './ground.ts';
 import { deliverLeft } from './left-journals.ts';
 import { type Models, putInPlay } from './models.ts';
@@ -73,6 +74,7 @@ export async function startGateway(ground: Ground, known: Known, secret: string,
   const loading = createLoading(engine, adapters);
   const metrics = createMetrics(() => recorder.stats(), linesLost);
   const uploads = createServerUploads();
+  const held = new Map<string, Held>();
   const store = () => reached(ground.opening.store);
   const door = createGateway({
     config,
@@ -90,6 +92,7 @@ export async function startGateway(ground: Ground, known: Known, secret: string,
     secret,
     store: () => (ground.connected() ? ground.opening.store : null),
     loading,
+    held,
     releases: createReadyReleases({
       read: (agent, name) => readRelease(store(), { agent, name }),
       prepare: loading.ready,
@@ -100,8 +103,13 @@ export async function startGateway(ground: Ground, known: Known, secret: string,
     uploads,
     metrics,
     recorder,
-    problems: () => [...healthOf(recorder.stats(), linesLost()).problems, ...adapters.problems()],
-    stand: (whole, answers) => stand(ground, known, models, recorder, secret, whole, answers),
+    problems: () => [
+      ...healthOf(recorder.stats(), linesLost()).problems,
+      ...adapters.problems(),
+      ...[...held.values()].map(({ sentence }) => sentence),
+    ],
+    stand: (whole, answers) =>
+      stand(ground, known, models, recorder, secret, whole, answers, { held, load: loading.ready, gateway: door }),
     async close() {
       // The last answers are out; their copies still have to reach the recorder.
       for (let waited = 0; door.inFlight > 0 && waited < 5_000; waited += 10) await sleep(10);
@@ -120,15 +128,21 @@ async function stand(
   secret: string,
   store: Store,
   answers: Store,
+  first: Pick<FirstParts, 'held' | 'load' | 'gateway'>,
 ): Promise<Part> {
-  const { config, artifacts, log, show, passing, child } = ground;
+  const { config, artifacts, log, show, passing, child, process } = ground;
   if (!passing)
     await persist(ground, 'the first client key cannot be made now', () =>
       makeFirstKey(store, agentOf(config).name, (token) => show('client key', token)),
     );
   // Without any other server, an agent's own model is what there is to answer with.
-  if (Object.keys(config.upstreams).length === 0)
-    await persist(ground, 'the first releases cannot be made now', () => serveFirst(store, artifacts, config.agents));
+  const waiting =
+    Object.keys(config.upstreams).length > 0
+      ? []
+      : await persist(ground, 'the first releases cannot be made now', () =>
+          serveFirst(store, artifacts, config.agents),
+        );
+  holdFirst(first.held, waiting);
   const keys = {
     takeUsed: known.keys.takeUsed,
     replace(news: Parameters<KeyRing['replace']>[0]) {
@@ -139,6 +153,7 @@ async function stand(
   const routes = {
     replace(news: Parameters<Routes['replace']>[0]) {
       known.routes.replace(news);
+      for (const { agent } of news) first.held.delete(agent);
       known.last.keep({ routes: news });
       putInPlay(models, news);
     },
@@ -150,6 +165,8 @@ async function stand(
     await watchRoutes(watches, routes, log),
     tellRecorded(watches, recorder, id, (error) => log.warn({ err: error }, 'what is recorded cannot be told')),
     deliverLeft(ground, child, secret),
+    // One that stands for a command has no users.
+    ...(passing || waiting.length === 0 ? [] : [askFirst({ ...first, store: answers, log, process }, waiting)]),
     keepLosses(
       answers,
       () => recorder.stats(),

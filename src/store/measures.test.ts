@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Turn } from '../collect/turn.ts';
 import { traffic } from '../deploy/fixtures.ts';
+import { createRelease } from '../deploy/reconcile.ts';
 import { entry, noon } from './fixtures.ts';
-import { callsQuery, readCalls, readSaid, saidQuery, type Window } from './measures.ts';
+import { callsQuery, countSlow, countUnits, readCalls, readSaid, saidQuery, type Window } from './measures.ts';
+import { putPin } from './pins.ts';
 import type { Store } from './postgres.ts';
 import { writeEntries } from './record.ts';
 import { withStore } from './test-store.ts';
@@ -159,6 +161,31 @@ describe('measuring', () => {
     ]);
     // ann ½, bob 1, k1 0, k2 ½
     expect((await measured(windowUntil(noon + second), store)).feedback).toEqual({ n: 1, sum: 0.5, squares: 0.25 });
+  });
+
+  it('counts nobody who is pinned, by their id or by the key they come with', async () => {
+    const store = await withStore();
+    const window = windowUntil(noon + 60 * second);
+    const nightly = { clientKey: 'k-nightly' };
+    await writeEntries(store, [
+      ...traffic({ release: 'v2', users: 4, resolved: 3, from: noon, words: { clientKey: 'k-shop' } }),
+      ...traffic({ release: 'v2', users: 2, resolved: 0, failed: 2, from: noon + second, words: nightly }),
+    ]);
+    const found = async () => ({
+      ...{ calls: await readCalls(store, window), slow: await countSlow(store, window, 0) },
+      ...{ units: await countUnits(store, window), said: (await readSaid(store, window, 'resolved')).outcome },
+    });
+    expect(await found()).toMatchObject({ calls: { calls: 12, errors: 2 }, units: 6, said: { n: 6, sum: 3 } });
+    const about = { agent: 'desk', upstream: 'gpu', model: 'v1' };
+    const { id: release } = await createRelease(store, { ...about, name: 'v1' }, 'ann', 1);
+    const pin = { agent: 'desk', release, by: 'ann', at: noon };
+    await putPin(store.db, { ...pin, kind: 'key', value: 'k-nightly' });
+    expect(await found()).toMatchObject({
+      ...{ calls: { calls: 8, errors: 0 }, slow: { of: 8, count: 8 } },
+      ...{ units: 4, said: { n: 4, sum: 3 } },
+    });
+    await putPin(store.db, { ...pin, kind: 'user', value: `v2-${noon}-user-0` });
+    expect(await found()).toMatchObject({ calls: { calls: 6 }, units: 3, said: { n: 3, sum: 2 } });
   });
 
   it('reads the window by index and only its own days', async () => {

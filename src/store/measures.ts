@@ -49,8 +49,14 @@ const parameters = ({ agent, release, since, until, origin }: Window) => [
 const inWindow = `x.agent = $1 and x.started_at >= $3::timestamptz and x.started_at < $4::timestamptz and x.origin = $5
   and x.day between ($3::timestamptz at time zone 'UTC')::date and ($4::timestamptz at time zone 'UTC')::date`;
 
-/** Exported for the test that looks at its plan. */
-export const callsQuery = `
+/** Not whom a pin gives a release, by their own id or by the client key they come with: nobody drew what they get. */
+const isFree = (
+  user: string,
+  key: string,
+) => `not exists (select from pawl.pins p where p.agent = $1 and p.kind = 'user' and p.value = ${user})
+  and not exists (select from pawl.pins p where p.agent = $1 and p.kind = 'key' and p.value = ${key})`;
+
+const callsOf = (inWindow: string) => `
 select own.turns + elsewhere.turns as calls, own.errors + elsewhere.turns as errors, own.p99 as "p99Ms"
 from (
   select count(*) as turns,
@@ -63,15 +69,17 @@ from (
     and not (status = 'error' and http_status between 400 and 499 and http_status not in (408, 429))
 ) elsewhere`;
 
-const slowQuery = `
+const slowOf = (inWindow: string) => `
 select count(*) as "of", count(*) filter (where latency_ms > $6) as count
 from pawl.turns x where x.release = $2 and x.status = 'ok' and ${inWindow}`;
 
+/** Exported for the test that looks at its plan: without pins, calls are counted by an index that knows neither users nor keys. */
+export const callsQuery = callsOf(inWindow);
+const inWindowAndFree = `${inWindow} and ${isFree('x.user_id', 'x.client_key')}`;
+const pinsQuery = 'select from pawl.pins where agent = $1 limit 1';
+
 /** A trajectory's day is that of its first turn to arrive, at most a week after it started. */
 const weekBeyond = `between ($3::timestamptz at time zone 'UTC')::date and ($4::timestamptz at time zone 'UTC')::date + 7`;
-
-/** Not one who is pinned to a release: nobody drew what they get. */
-const isFree = `not exists (select from pawl.pins p where p.agent = $1 and p.kind = 'user' and p.value = t.user_id)`;
 
 /** The trajectories of the window that the release answered alone, and whose they are. */
 export const ownTrajectories = `own as materialized (
@@ -81,10 +89,11 @@ export const ownTrajectories = `own as materialized (
     select 1 as one from pawl.turns x where x.trajectory = t.id and x.agent = $1 and x.day ${weekBeyond}
       and (x.release <> $2 or x.assigned is not null) limit 1
   ) mixed on true left join lateral (
-    select x.task_type, x.personal from pawl.turns x where x.trajectory = t.id and x.agent = $1 and x.day ${weekBeyond}
+    select x.task_type, x.personal, x.client_key from pawl.turns x where x.trajectory = t.id and x.agent = $1 and x.day ${weekBeyond}
     order by x.started_at limit 1
   ) first on true
-  where t.release = $2 and t.agent = $1 and t.origin = $5 and t.day ${weekBeyond} and ${isFree}
+  where t.release = $2 and t.agent = $1 and t.origin = $5 and t.day ${weekBeyond}
+    and ${isFree('t.user_id', 'first.client_key')}
     and t.started_at >= $3::timestamptz and t.started_at < $4::timestamptz and mixed.one is null
 )`;
 
@@ -155,12 +164,26 @@ async function queried<Row extends object>(store: Store, window: Window, query: 
   }
 }
 
+const hasPins = async (store: Store, { agent }: Window): Promise<boolean> => {
+  const { rowCount } = await store.pool.query(pinsQuery, [agent]).catch((error) => {
+    throw storeError(error, `Reading the pins of agent ${agent}`);
+  });
+  return (rowCount ?? 0) > 0;
+};
+
 export const readCalls = async (store: Store, window: Window): Promise<Calls> =>
-  (await queried<Calls>(store, window, callsQuery))[0]!;
+  (await queried<Calls>(store, window, (await hasPins(store, window)) ? callsOf(inWindowAndFree) : callsQuery))[0]!;
 
 /** Of the calls that worked: how many, and how many took longer. */
 export const countSlow = async (store: Store, window: Window, limitMs: number) =>
-  (await queried<{ readonly count: number; readonly of: number }>(store, window, slowQuery, limitMs))[0]!;
+  (
+    await queried<{ readonly count: number; readonly of: number }>(
+      store,
+      window,
+      slowOf((await hasPins(store, window)) ? inWindowAndFree : inWindow),
+      limitMs,
+    )
+  )[0]!;
 
 /**
  * Users who began a conversation in the window that was meant for the release, whoever answered: where the candidate failed and the
@@ -169,10 +192,11 @@ export const countSlow = async (store: Store, window: Window, limitMs: number) =
 const unitsQuery = `
 select count(distinct coalesce('u:' || t.user_id, 't:' || t.id)) as units
 from pawl.trajectories t, lateral (
-  select coalesce(x.assigned, x.release) as meant from pawl.turns x
+  select coalesce(x.assigned, x.release) as meant, x.client_key from pawl.turns x
   where x.trajectory = t.id and x.agent = $1 and x.day ${weekBeyond} order by x.started_at limit 1
 ) first
-where t.agent = $1 and t.origin = $5 and t.day ${weekBeyond} and ${isFree}
+where t.agent = $1 and t.origin = $5 and t.day ${weekBeyond}
+  and ${isFree('t.user_id', 'first.client_key')}
   and t.started_at >= $3::timestamptz and t.started_at < $4::timestamptz and first.meant = $2`;
 
 export const countUnits = async (store: Store, window: Window): Promise<number> =>

@@ -158,6 +158,24 @@ export const setRoute = async (
     });
 };
 
+/** False where the agent has a route already, which stays. */
+export const setFirstRoute = async (
+  db: Store['db'],
+  route: { readonly agent: string; readonly release: string; readonly at: number },
+): Promise<boolean> => {
+  const inserted = await db
+    .withTables<ReleaseTables>()
+    .insertInto('routes')
+    .values({ agent: route.agent, release: route.release, aliases: [], killed: null, changed_at: new Date(route.at) })
+    .onConflict((conflict) => conflict.column('agent').doNothing())
+    .returning('agent')
+    .executeTakeFirst()
+    .catch((error) => {
+      throw storeError(error, `Routing agent ${route.agent}`);
+    });
+  return inserted !== undefined;
+};
+
 /** Model names, besides the agent's own, under which the agent's release answers. */
 export const routedAliases = async (store: Pick<Store, 'db'>, agent: string): Promise<readonly string[]> => {
   const row = await store.db

@@ -29,6 +29,25 @@ export const countComparisons = async (store: Store, rollout: string): Promise<n
   return rows[0]!.n;
 };
 
+/** Whether the candidate went another way, or failed, earlier in this conversation, whichever gateway asked it. Of a week. */
+export const wentElsewhere = async (
+  store: Store,
+  { rollout, agent, trajectory }: { readonly rollout: string; readonly agent: string; readonly trajectory: string },
+  now: number,
+): Promise<boolean> => {
+  const { rowCount } = await store.pool
+    .query(
+      `select from pawl.shadows s where s.rollout = $1 and s.agreed is not true and s.parent in (
+         select x.id from pawl.turns x where x.trajectory = $2 and x.agent = $3
+           and x.day >= ($4::timestamptz at time zone 'UTC')::date - 7) limit 1`,
+      [rollout, trajectory, agent, new Date(now)],
+    )
+    .catch((error) => {
+      throw storeError(error, `Reading comparisons of rollout ${rollout}`);
+    });
+  return (rowCount ?? 0) > 0;
+};
+
 /** `limits`: how much slower than the baseline's 99th percentile is too slow. */
 export const readShadow = async (
   store: Store,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { parseExpression } from '../expression.ts';
 
 /** What the checks of every rollout are called, and what is measured in shadow. */
-const taken = ['ratio', 'errors', 'latency', 'outcome', 'slice', 'feedback', 'shadow'];
+const taken = ['ratio', 'errors', 'latency', 'outcome', 'slice', 'feedback', 'drift', 'shadow'];
 
 const common = {
   name: z
