@@ -263,8 +263,9 @@ export const curateRoutes = ({ store, artifacts, config }: CurateParts) => {
     })
     .openapi(checkRoute, async (c) => {
       const dataset = await need(c.req.valid('param').id);
-      const { curate: settings, train } = knownAgent(config, dataset.agent);
-      const look = () => datasetFacts(store, artifacts, dataset, settings);
+      const agent = knownAgent(config, dataset.agent);
+      const { curate: settings, train } = agent;
+      const look = () => datasetFacts(store, artifacts, dataset, agent);
       const { value: facts, at } = isLarge(dataset) ? await recentFacts(dataset.id, look) : fresh(await look());
       const conditions = conditionsOf(facts, settings.require);
       const ready = unready(dataset.id, conditions, train.without) === null;

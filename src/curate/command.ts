@@ -172,10 +172,7 @@ const check = withConfigOption(new Command('check'))
       const dataset = named ?? (await readDataset(store, { agent: agent.name }));
       if (dataset === null)
         throw new NotFoundError(`There is no dataset of ${agent.name} yet. \`pawl curate run\` makes one.`);
-      const conditions = conditionsOf(
-        await datasetFacts(store, artifacts, dataset, agent.curate),
-        agent.curate.require,
-      );
+      const conditions = conditionsOf(await datasetFacts(store, artifacts, dataset, agent), agent.curate.require);
       const why = unready(dataset.id, conditions, agent.train.without);
       if (options.json)
         terminal.write(
