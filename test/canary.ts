@@ -2,7 +2,7 @@
  * Personal data of invented people through all of Pawl: into the gateway in every place that a caller or a model server can write to, by
  * every door that records, by labels and by import, through scoring and curating into exported files, and then looked for in every byte that is left: the database's files and
  * its log, the journal, the process's output, and the exports. Names and addresses too, since entities are looked for
- * before recording here. With `learns` a model is trained on them as well and a release made of it: then also in what the run keeps of
+ * before recording here; where they are looked for when a dataset is made (`entities`), they are in the database and nowhere else. With `learns` a model is trained on them as well and a release made of it: then also in what the run keeps of
  * itself (episodes, curves, weights), what an MLflow server is told, the model card, and what commands say.
  */
 import { execFile } from 'node:child_process';
@@ -30,7 +30,10 @@ export type CanaryResult = {
   readonly exported: number;
 };
 
-export async function runCanary(people: number, { learns = false } = {}): Promise<CanaryResult> {
+export async function runCanary(
+  people: number,
+  { learns = false, entities = 'record' }: { learns?: boolean; entities?: 'record' | 'curate' } = {},
+): Promise<CanaryResult> {
   const mlflow = await startMlflow();
   const upstream = await startUpstream();
   const folder = mkdtempSync(join(tmpdir(), 'pawl-canary-'));
@@ -40,7 +43,7 @@ export async function runCanary(people: number, { learns = false } = {}): Promis
   const settings = {
     agents: [agent],
     upstreams: { echo: { baseUrl: upstream.url } },
-    pii: { entities: 'record' },
+    pii: { entities },
     mlflow: { url: mlflow.url },
   };
   writeFileSync(config, `export default ${JSON.stringify(settings)};`);
@@ -208,7 +211,10 @@ export async function runCanary(people: number, { learns = false } = {}): Promis
       ['MLflow', Buffer.from(JSON.stringify(told))],
       ...filesIn(folder).map((path): [string, Buffer] => [path.slice(folder.length), readFileSync(path)]),
     ];
-    const survivors = search(texts, people);
+    const isStored = /^\/home\/(?:postgres|journal)\//;
+    const isSought = (kind: string, where: string) =>
+      entities === 'record' || !['person', 'kr-person', 'address'].includes(kind) || !isStored.test(where);
+    const survivors = search(texts, people, isSought);
     return { survivors, kinds: canariesOf(0).length, turns, files: texts.length, exported };
   } finally {
     await pawl.kill();
@@ -251,7 +257,11 @@ const filesIn = (folder: string): string[] =>
     .filter((path) => statSync(path).isFile() && !path.endsWith('pawl.config.ts'));
 
 /** One pass over the bytes however many values there are: only where four bytes of one begin it is compared. */
-function search(texts: readonly (readonly [string, Buffer])[], people: number): string[] {
+function search(
+  texts: readonly (readonly [string, Buffer])[],
+  people: number,
+  isSought: (kind: string, where: string) => boolean,
+): string[] {
   const values = new Map<number, { readonly kind: string; readonly bytes: Buffer }[]>();
   const begins = new Uint8Array(2 ** 24);
   const placeOf = (four: number): number => Math.imul(four, 0x9e3779b1) >>> 8;
@@ -273,7 +283,8 @@ function search(texts: readonly (readonly [string, Buffer])[], people: number): 
         if (
           bytes.compare(value, 0, value.length, i - 3, Math.min(bytes.length, i - 3 + value.length)) === 0 &&
           !isPartOfNumber(bytes, i - 3, value) &&
-          !survivors.has(`${kind} in ${where}`)
+          !survivors.has(`${kind} in ${where}`) &&
+          isSought(kind, where)
         )
           survivors.set(`${kind} in ${where}`, bytes.toString('latin1', Math.max(0, i - 43), i + 40));
     }

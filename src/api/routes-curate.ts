@@ -253,7 +253,8 @@ export const curateRoutes = ({ store, artifacts, config }: CurateParts) => {
     .openapi(exportRoute, async (c) => {
       const found = await need(c.req.valid('param').id);
       refuseInternal(found, c.req.valid('query').internal === 'true');
-      const lines = exportLines(store, artifacts, found, c.req.valid('query').format);
+      const as = { format: c.req.valid('query').format, by: c.get('who')?.name ?? 'api' };
+      const lines = exportLines(store, artifacts, found, as);
       // The first line is made before the answer begins, so that a file that is gone is an error and not an empty answer.
       const first = await lines.next();
       c.header('content-type', 'application/jsonl');

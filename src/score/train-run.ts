@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Artifacts } from '../artifacts/artifacts.ts';
+import { audit } from '../audit.ts';
 import { mayTrain } from '../collect/own-traffic.ts';
 import type { Trajectory } from '../collect/trajectory.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -38,6 +39,8 @@ export type TrainRewardOptions = Pick<Training, 'method' | 'epochs' | 'learningR
   readonly least: number;
   readonly now: Date;
   readonly seed?: number;
+  /** Who trains it; stands in the audit log. */
+  readonly by?: string; // pawl
 };
 
 /** Labels that are read at most: the newest. */
@@ -47,7 +50,7 @@ export async function trainFromLabels(
   { store, artifacts, engine }: { store: Store; artifacts: Artifacts; engine: Engine },
   options: TrainRewardOptions,
 ): Promise<RewardModelRecord> {
-  const { agent, name, base, least, method, now, seed = 1, signal } = options;
+  const { agent, name, base, least, method, now, seed = 1, by = 'pawl', signal } = options;
   const labels = new Map<string, number[]>();
   for (const { target, score } of await listLabels(store, { agent, limit: mostLabels }))
     if (target.kind === 'trajectory') labels.set(target.id, [...(labels.get(target.id) ?? []), score]);
@@ -80,6 +83,9 @@ export async function trainFromLabels(
     const version = modelVersion({ artifact, calibration: report.calibration, verdicts, form: formVersion });
     const record = { agent, name, version, artifact, report, refused: refusalOf(report), at: now };
     await saveRewardModel(store, record, [...users]);
+    const about = { agent, actor: by, event: 'reward-model-trained', subject: `${name} ${version}` };
+    const details = { artifact, labels: examples.length, refused: record.refused };
+    await audit(store.db, { ...about, details, at: now.getTime() });
     return record;
   } finally {
     await rm(folder, { recursive: true, force: true });
