@@ -2,7 +2,7 @@
  * Personal data of invented people through all of Pawl: into the gateway in every place that a caller or a model server can write to, by
  * every door that records, by labels and by import, through scoring and curating into exported files, and then looked for in every byte that is left: the database's files and
  * its log, the journal, the process's output, and the exports. Names and addresses too, since entities are looked for
- * before recording here; where they are looked for when a dataset is made (`entities`), they are in the database and nowhere else. With `learns` a model is trained on them as well and a release made of it: then also in what the run keeps of
+ * before recording here; where they are looked for when a dataset is made (`entities`), they are in the database and what shows it, and nowhere else. With `learns` a model is trained on them as well and a release made of it: then also in what the run keeps of
  * itself (episodes, curves, weights), what an MLflow server is told, the model card, and what commands say.
  */
 import { execFile } from 'node:child_process';
@@ -179,6 +179,8 @@ export async function runCanary(
       0,
     );
     const said = [await command('pii', 'report', '--since', '1d', '--json'), await command('overview')];
+    /** What is stored, to who may look at it. */
+    const shown: string[] = [];
     if (learns) {
       const without = ['--without', 'points,clean,private,types,balance,canaries,shifts'];
       const practice = ['--environment', 'examples/support-desk/desk.ts#supportDesk', '--steps', '1'];
@@ -193,25 +195,20 @@ export async function runCanary(
       const weights = (JSON.parse(trained) as { model: string }).model;
       said.push(await command('releases', 'create', 'seen', '--checkpoint', weights, '--run', 'seen'));
       said.push(await command('releases', 'card', 'seen'), await command('reward', 'what-if', 'feedback:1'));
-      for (const list of [
-        'reward status',
-        'labels list',
-        'labels export',
-        'review list',
-        'audit list',
-        'overview --json',
-      ])
+      for (const list of ['reward status', 'audit list', 'overview --json'])
         said.push(await command(...list.split(' ')));
+      for (const list of ['labels list', 'labels export', 'review list']) shown.push(await command(...list.split(' ')));
       if (mlflow.runs.length !== 1) throw new Error(`MLflow was told of ${mlflow.runs.length} runs.`);
     }
     await pawl.kill();
     const told = mlflow.runs.map(({ params, tags, ...run }) => ({ ...run, params: [...params], tags: [...tags] }));
     const texts: [string, Buffer][] = [
       ['output', Buffer.from(pawl.output() + said.join('\n'))],
+      ['shown', Buffer.from(shown.join('\n'))],
       ['MLflow', Buffer.from(JSON.stringify(told))],
       ...filesIn(folder).map((path): [string, Buffer] => [path.slice(folder.length), readFileSync(path)]),
     ];
-    const isStored = /^\/home\/(?:postgres|journal)\//;
+    const isStored = /^(?:shown$|\/home\/(?:postgres|journal)\/)/;
     const isSought = (kind: string, where: string) =>
       entities === 'record' || !['person', 'kr-person', 'address'].includes(kind) || !isStored.test(where);
     const survivors = search(texts, people, isSought);
