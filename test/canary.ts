@@ -2,7 +2,7 @@
  * Personal data of invented people through all of Pawl: into the gateway in every place that a caller or a model server can write to, by
  * every door that records, by labels and by import, through scoring and curating into exported files, and then looked for in every byte that is left: the database's files and
  * its log, the journal, the process's output, and the exports. Names and addresses too, since entities are looked for
- * before recording here. With `learns` a model is trained on them as well and a release made of it: then also in what the run keeps of
+ * before recording here; where they are looked for when a dataset is made (`entities`), they are in the database and what shows it, and nowhere else. With `learns` a model is trained on them as well and a release made of it: then also in what the run keeps of
  * itself (episodes, curves, weights), what an MLflow server is told, the model card, and what commands say.
  */
 import { execFile } from 'node:child_process';
@@ -30,7 +30,10 @@ export type CanaryResult = {
   readonly exported: number;
 };
 
-export async function runCanary(people: number, { learns = false } = {}): Promise<CanaryResult> {
+export async function runCanary(
+  people: number,
+  { learns = false, entities = 'record' }: { learns?: boolean; entities?: 'record' | 'curate' } = {},
+): Promise<CanaryResult> {
   const mlflow = await startMlflow();
   const upstream = await startUpstream();
   const folder = mkdtempSync(join(tmpdir(), 'pawl-canary-'));
@@ -40,7 +43,7 @@ export async function runCanary(people: number, { learns = false } = {}): Promis
   const settings = {
     agents: [agent],
     upstreams: { echo: { baseUrl: upstream.url } },
-    pii: { entities: 'record' },
+    pii: { entities },
     mlflow: { url: mlflow.url },
   };
   writeFileSync(config, `export default ${JSON.stringify(settings)};`);
@@ -176,6 +179,8 @@ export async function runCanary(people: number, { learns = false } = {}): Promis
       0,
     );
     const said = [await command('pii', 'report', '--since', '1d', '--json'), await command('overview')];
+    /** What is stored, to who may look at it. */
+    const shown: string[] = [];
     if (learns) {
       const without = ['--without', 'points,clean,private,types,balance,canaries,shifts'];
       const practice = ['--environment', 'examples/support-desk/desk.ts#supportDesk', '--steps', '1'];
@@ -190,25 +195,23 @@ export async function runCanary(people: number, { learns = false } = {}): Promis
       const weights = (JSON.parse(trained) as { model: string }).model;
       said.push(await command('releases', 'create', 'seen', '--checkpoint', weights, '--run', 'seen'));
       said.push(await command('releases', 'card', 'seen'), await command('reward', 'what-if', 'feedback:1'));
-      for (const list of [
-        'reward status',
-        'labels list',
-        'labels export',
-        'review list',
-        'audit list',
-        'overview --json',
-      ])
+      for (const list of ['reward status', 'audit list', 'overview --json'])
         said.push(await command(...list.split(' ')));
+      for (const list of ['labels list', 'labels export', 'review list']) shown.push(await command(...list.split(' ')));
       if (mlflow.runs.length !== 1) throw new Error(`MLflow was told of ${mlflow.runs.length} runs.`);
     }
     await pawl.kill();
     const told = mlflow.runs.map(({ params, tags, ...run }) => ({ ...run, params: [...params], tags: [...tags] }));
     const texts: [string, Buffer][] = [
       ['output', Buffer.from(pawl.output() + said.join('\n'))],
+      ['shown', Buffer.from(shown.join('\n'))],
       ['MLflow', Buffer.from(JSON.stringify(told))],
       ...filesIn(folder).map((path): [string, Buffer] => [path.slice(folder.length), readFileSync(path)]),
     ];
-    const survivors = search(texts, people);
+    const isStored = /^(?:shown$|\/home\/(?:postgres|journal)\/)/;
+    const isSought = (kind: string, where: string) =>
+      entities === 'record' || !['person', 'kr-person', 'address'].includes(kind) || !isStored.test(where);
+    const survivors = search(texts, people, isSought);
     return { survivors, kinds: canariesOf(0).length, turns, files: texts.length, exported };
   } finally {
     await pawl.kill();
@@ -251,7 +254,11 @@ const filesIn = (folder: string): string[] =>
     .filter((path) => statSync(path).isFile() && !path.endsWith('pawl.config.ts'));
 
 /** One pass over the bytes however many values there are: only where four bytes of one begin it is compared. */
-function search(texts: readonly (readonly [string, Buffer])[], people: number): string[] {
+function search(
+  texts: readonly (readonly [string, Buffer])[],
+  people: number,
+  isSought: (kind: string, where: string) => boolean,
+): string[] {
   const values = new Map<number, { readonly kind: string; readonly bytes: Buffer }[]>();
   const begins = new Uint8Array(2 ** 24);
   const placeOf = (four: number): number => Math.imul(four, 0x9e3779b1) >>> 8;
@@ -273,7 +280,8 @@ function search(texts: readonly (readonly [string, Buffer])[], people: number): 
         if (
           bytes.compare(value, 0, value.length, i - 3, Math.min(bytes.length, i - 3 + value.length)) === 0 &&
           !isPartOfNumber(bytes, i - 3, value) &&
-          !survivors.has(`${kind} in ${where}`)
+          !survivors.has(`${kind} in ${where}`) &&
+          isSought(kind, where)
         )
           survivors.set(`${kind} in ${where}`, bytes.toString('latin1', Math.max(0, i - 43), i + 40));
     }

@@ -7,3 +7,9 @@ test('nothing of five hundred invented people survives in the database, its log,
   expect(turns).toBe(500 * 19 * 3);
   expect(exported).toBeGreaterThan(0);
 }, 3_600_000);
+
+test('where names are looked for when a dataset is made, which is the default, they are in the database and in nothing that leaves it', async () => {
+  const { survivors, exported } = await runCanary(20, { learns: true, entities: 'curate' });
+  expect(survivors).toEqual([]);
+  expect(exported).toBeGreaterThan(0);
+}, 3_600_000);

@@ -114,7 +114,10 @@ describe.skipIf(pythonMissing !== null)(`exports in TRL${leftOut}`, () => {
     for (const format of exportFormats)
       for (const ending of ['jsonl', 'parquet']) {
         const out = join(exports, `${format}.${ending}`);
-        await exportToFile(exportLines(store, artifacts, dataset, format), out, { format, force: false });
+        await exportToFile(exportLines(store, artifacts, dataset, { format, by: 'test' }), out, {
+          format,
+          force: false,
+        });
       }
     const env = { ...torchVenv.env, HF_HOME: join(root, 'hf') };
     const args = ['test/python/trl-exports.py', exports, join(root, 'model'), 'test/python/desk-training.jinja'];

@@ -253,7 +253,8 @@ export const curateRoutes = ({ store, artifacts, config }: CurateParts) => {
     .openapi(exportRoute, async (c) => {
       const found = await need(c.req.valid('param').id);
       refuseInternal(found, c.req.valid('query').internal === 'true');
-      const lines = exportLines(store, artifacts, found, c.req.valid('query').format);
+      const as = { format: c.req.valid('query').format, by: c.get('who')?.name ?? 'api' };
+      const lines = exportLines(store, artifacts, found, as);
       // The first line is made before the answer begins, so that a file that is gone is an error and not an empty answer.
       const first = await lines.next();
       c.header('content-type', 'application/jsonl');
@@ -263,8 +264,9 @@ export const curateRoutes = ({ store, artifacts, config }: CurateParts) => {
     })
     .openapi(checkRoute, async (c) => {
       const dataset = await need(c.req.valid('param').id);
-      const { curate: settings, train } = knownAgent(config, dataset.agent);
-      const look = () => datasetFacts(store, artifacts, dataset, settings);
+      const agent = knownAgent(config, dataset.agent);
+      const { curate: settings, train } = agent;
+      const look = () => datasetFacts(store, artifacts, dataset, agent);
       const { value: facts, at } = isLarge(dataset) ? await recentFacts(dataset.id, look) : fresh(await look());
       const conditions = conditionsOf(facts, settings.require);
       const ready = unready(dataset.id, conditions, train.without) === null;

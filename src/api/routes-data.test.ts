@@ -7,6 +7,7 @@ import type { Artifacts } from '../artifacts/artifacts.ts';
 import { openArtifacts } from '../artifacts/open.ts';
 import { parseConfig } from '../config.ts';
 import { converse, deskReward } from '../score/fixtures.ts';
+import { readAudit } from '../store/audit.ts';
 import { giveConsent } from '../store/consents.ts';
 import { readDataset } from '../store/datasets.ts';
 import { entry, noon } from '../store/fixtures.ts';
@@ -99,6 +100,7 @@ describe('/api/datasets', () => {
       body: { rows: { same: 1 }, settings: { seed: [0, 2] } },
     });
     const file = await ask('GET', '/api/datasets/desk-v1/export?format=trl-preference');
+    expect(await readAudit(store, { event: 'dataset-exported' })).toMatchObject([{ actor: 'api', subject: 'desk-v1' }]);
     expect(file.headers.get('content-type')).toBe('application/jsonl');
     expect(JSON.parse(await file.text())).toMatchObject({
       chosen: [{ content: 'Here.' }],

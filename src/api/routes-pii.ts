@@ -2,7 +2,7 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import { settledPii } from '../collect/redact/settings.ts';
 import type { Config } from '../config.ts';
-import { openSurveyRules, surveyPii } from '../privacy/pii.ts';
+import { surveyPii } from '../privacy/pii.ts';
 import { scanning } from '../store/limits.ts';
 import type { Store } from '../store/postgres.ts';
 import { createRouter, json, refusals, security } from './declare.ts';
@@ -15,9 +15,9 @@ const found = z
     z.object({
       count,
       in: count.openapi({ description: 'Conversations, and comments or corrections.' }),
-      where: z
-        .record(z.string(), count)
-        .openapi({ description: 'By whose words: user, assistant, tool, answer, explored answer, feedback …' }),
+      where: z.record(z.string(), count).openapi({
+        description: 'By whose words: user, assistant, tool, system, tools, answer, explored answer, feedback …',
+      }),
       first: z.array(z.string()).openapi({ description: 'The first ten of them.' }),
     }),
   )
@@ -63,7 +63,7 @@ export const piiRoutes = ({ store, config }: { readonly store: Store; readonly c
     try {
       const { since, until, ...survey } = await surveyPii(patient, {
         ...{ agent: agent.name, ...windowOf(asked, new Date()) },
-        rules: scan === 'true' ? await openSurveyRules(settledPii(agent.pii)) : null,
+        pii: scan === 'true' ? settledPii(agent.pii) : null,
       });
       return c.json({ ...survey, since: new Date(since).toISOString(), until: new Date(until).toISOString() }, 200);
     } finally {

@@ -35,6 +35,9 @@ const counts = z.object(erasedCounts.shape).openapi('ErasedCounts', {
 const learned = z.object({ runs: z.array(z.string()), releases: z.array(z.string()) }).openapi({
   description: 'What has learned from it. Weights cannot be made to forget.',
 });
+const rewardModels = z
+  .array(z.string())
+  .openapi({ description: 'Reward models that have learned from the user, each by name and version.' });
 const heldSchema = z.object({ id: z.string(), rows: count, learned });
 const surveySchema = z
   .object({
@@ -42,6 +45,7 @@ const surveySchema = z
     agent: z.string().nullable(),
     counts,
     datasets: z.array(heldSchema),
+    rewardModels,
     consents: count,
   })
   .openapi('ErasureSurvey');
@@ -60,19 +64,24 @@ const erasureSchema = z
         replacedBy: z.string().nullable().openapi({ description: 'The same dataset without the user’s rows.' }),
       }),
     ),
+    rewardModels,
     dueAt: moment.openapi({ description: 'By when it must be done: seven days after it was asked for.' }),
     problem: z.string().nullable().openapi({ description: 'Why it waits.' }),
     finishedAt: moment.nullable(),
   })
   .openapi('Erasure');
 
-const wireErasure = ({ at, finishedAt, datasets, ...rest }: Erasure): z.output<typeof erasureSchema> => ({
-  ...rest,
-  datasets: [...datasets],
-  dueAt: time(dueAt({ at })),
-  at: time(at),
-  finishedAt: finishedAt === null ? null : time(finishedAt),
-});
+const wireErasure = (erasure: Erasure): z.output<typeof erasureSchema> => {
+  const { at, finishedAt, datasets, rewardModels: models, ...rest } = erasure;
+  return {
+    ...rest,
+    datasets: [...datasets],
+    rewardModels: [...models],
+    dueAt: time(dueAt({ at })),
+    at: time(at),
+    finishedAt: finishedAt === null ? null : time(finishedAt),
+  };
+};
 
 const eraseRoute = createRoute({
   method: 'post',
@@ -285,7 +294,8 @@ export const privacyRoutes = ({ store, artifacts, config, secret }: PrivacyParts
         throw new NotFoundError(
           `Nothing is stored of user ${user}. Check the id: it is the one the agent sends, letter by letter, or the hash that a list shows together with "hashed": true. If it is right and a gateway may still hold something of theirs, send "anyway": true.`,
         );
-      if (dryRun) return c.json({ ...survey, datasets: [...survey.datasets] }, 200);
+      if (dryRun)
+        return c.json({ ...survey, datasets: [...survey.datasets], rewardModels: [...survey.rewardModels] }, 200);
       return c.json(wireErasure(await askErasure(store, { user, agent, actor })), 202);
     })
     .openapi(listRoute, async (c) =>

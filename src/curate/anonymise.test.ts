@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { piiSettings } from '../collect/redact/settings.ts';
 import { anonymiseRow, openAnonymiser } from './anonymise.ts';
-import type { Made, RowMessage } from './row.ts';
+import { nameKey } from './looks.ts';
+import type { Made, RowMessage, RowTool } from './row.ts';
 
 const exact = { model: 'm', prompt: [1], completion: [2] };
 const made = (messages: RowMessage[]): Made => ({
@@ -13,23 +14,25 @@ const made = (messages: RowMessage[]): Made => ({
     ],
   },
 });
-const clean = async (messages: RowMessage[], given: object = {}) =>
-  anonymiseRow(made(messages), await openAnonymiser(piiSettings.parse(given)));
+/** `own`: the names that stand in most people's instructions. */
+const open = (given: object = {}, own: readonly string[] = []) =>
+  openAnonymiser(piiSettings.parse(given), async () => new Set(own.map(nameKey)));
+const clean = async (messages: RowMessage[], given: object = {}, own: readonly string[] = []) =>
+  anonymiseRow(made(messages), await open(given, own));
 const threadOf = (row: Made) => (row.kind === 'row' ? row.row.threads[0]! : null);
 
-test('names in what was said are masked, with the same number in arguments and answers; instructions keep theirs', async () => {
-  const thread = threadOf(
-    await clean([
-      { role: 'system', content: 'You work for Sarah Miller.' },
-      { role: 'user', content: 'My name is Karen Jones, mail [EMAIL_1].' },
-      {
-        ...{ role: 'assistant', content: null },
-        tool_calls: [{ id: 'c', type: 'function', function: { name: 'find', arguments: '{"who":"Karen Jones"}' } }],
-      },
-      { role: 'tool', tool_call_id: 'c', content: '{"note":"Karen Jones, karen@example.com"}' },
-      { role: 'assistant', content: 'Hello Karen Jones.' },
-    ]),
-  );
+test('names in what was said are masked, with the same number in arguments and answers; instructions keep the agent’s own', async () => {
+  const said: RowMessage[] = [
+    { role: 'system', content: 'You work for Sarah Miller.' },
+    { role: 'user', content: 'My name is Karen Jones, mail [EMAIL_1].' },
+    {
+      ...{ role: 'assistant', content: null },
+      tool_calls: [{ id: 'c', type: 'function', function: { name: 'find', arguments: '{"who":"Karen Jones"}' } }],
+    },
+    { role: 'tool', tool_call_id: 'c', content: '{"note":"Karen Jones, karen@example.com"}' },
+    { role: 'assistant', content: 'Hello Karen Jones.' },
+  ];
+  const thread = threadOf(await clean(said, {}, ['Sarah Miller']));
   expect(thread?.messages.map(({ content }) => content)).toEqual([
     'You work for Sarah Miller.',
     'My name is [PERSON_1], mail [EMAIL_1].',
@@ -39,6 +42,58 @@ test('names in what was said are masked, with the same number in arguments and a
   ]);
   expect(thread?.messages[2]).toMatchObject({ tool_calls: [{ function: { arguments: '{"who":"[PERSON_1]"}' } }] });
   expect(thread?.answers[0]?.exact).toBeUndefined();
+  // 0: whatever stands in instructions is the agent's own.
+  expect(threadOf(await clean(said, { ownFrom: 0 }))?.messages).toEqual(thread?.messages);
+});
+
+test('a name in the instructions that is not the agent’s own is masked there and wherever it is said; alone it costs the exact tokens', async () => {
+  const told = (name: string): RowMessage[] => [
+    { role: 'system', content: `You work for Sarah Miller.\n\nThe caller is ${name}, 12 Oak Street.` },
+    { role: 'user', content: 'where is it' },
+    { role: 'assistant', content: 'It was sent.' },
+  ];
+  const thread = threadOf(await clean(told('Karen Jones'), {}, ['sarah miller']));
+  expect(thread?.messages[0]?.content).toBe('You work for Sarah Miller.\n\nThe caller is [PERSON_1], [ADDRESS_1].');
+  expect(thread?.answers[0]?.exact).toBeUndefined();
+  const plain = threadOf(await clean(told('Karen Jones'), {}, ['Sarah Miller', 'Karen Jones', '12 Oak Street']));
+  expect(plain).toEqual(threadOf(made(told('Karen Jones'))));
+  const heard: RowMessage[] = [...told('Karen Jones'), { role: 'user', content: 'for karen jones, or Karen Jones?' }];
+  expect(threadOf(await clean(heard, {}, ['Sarah Miller']))?.messages.at(-1)?.content).toContain('or [PERSON_1]?');
+  expect(await clean(told('Karen Jones'), { policy: { person: 'drop' } }, ['Sarah Miller'])).toEqual({
+    kind: 'refused',
+    reason: 'holds person',
+  });
+});
+
+test('tools are told as well: what is somebody’s in them is masked, and their names stay', async () => {
+  const tool: RowTool = {
+    type: 'function',
+    function: {
+      name: 'Karen_Jones',
+      description: 'Pays to Karen Jones, for Sarah Miller.',
+      parameters: { type: 'object', properties: { to: { enum: ['Karen Jones'] } } },
+    },
+  };
+  const row = made([
+    { role: 'user', content: 'pay' },
+    { role: 'assistant', content: 'Paid.' },
+  ]);
+  const [thread] = row.kind === 'row' ? row.row.threads : [];
+  const given: Made = {
+    ...row,
+    row: { ...(row as { row: object }).row, threads: [{ ...thread!, tools: [tool] }] },
+  } as Made;
+  const cleaned = threadOf(await anonymiseRow(given, await open({}, ['Sarah Miller'])));
+  expect(cleaned?.tools).toEqual([
+    {
+      type: 'function',
+      function: {
+        name: 'Karen_Jones',
+        description: 'Pays to [PERSON_1], for Sarah Miller.',
+        parameters: { type: 'object', properties: { to: { enum: ['[PERSON_1]'] } } },
+      },
+    },
+  ]);
 });
 
 test('what is on the allow-list stays, and costs no exact tokens', async () => {
@@ -76,7 +131,7 @@ test('who is named by what they say is masked in the instructions too, and has o
   ]);
   const rows = [one, other, plain].flatMap((each) => (each.kind === 'row' ? each.row : []));
   const row: Made = { kind: 'row', row: { ...rows[0]!, threads: rows.flatMap(({ threads }) => threads) } };
-  const cleaned = await anonymiseRow(row, await openAnonymiser(piiSettings.parse({})));
+  const cleaned = await anonymiseRow(row, await open({}, ['Caller']));
   const threads = cleaned.kind === 'row' ? cleaned.row.threads : [];
   expect(threads.map(({ messages }) => messages.map(({ content }) => content))).toEqual([
     ['You are Acme’s. Caller: [PERSON_1].', 'My name is [PERSON_1].', 'Hello.'],

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { openArtifacts } from '../artifacts/open.ts';
+import { agentPiiSettings, settledPii } from '../collect/redact/settings.ts';
 import type { JournalEntry } from '../collect/signal.ts';
 import { feedback } from '../score/feedback.ts';
 import { converse } from '../score/fixtures.ts';
@@ -50,7 +51,8 @@ it('finds what was planted, holds a key whose scores jump until a person release
     for (let i = 0; i < 20; i++) {
       all.push({ id: `${key}-before-${i}`, of: { key, at: since - hour + i * 1000, vote: i % 2 } });
       const isGood = key === 'a' ? 1 : i % 2;
-      const result = key === 'b' && i === 1 ? 'Project Heron: the BLUE heron flies at noon' : '{}';
+      const planted = 'Project Heron: the BLUE heron flies at noon';
+      const result = key === 'b' && i === 1 ? planted : i === 3 ? 'Write to help@acme.com.' : '{}';
       all.push({ id: `${key}-now-${i}`, of: { key, at: since + i * 1000, vote: isGood, result } });
     }
   for (const { id } of all) await giveConsent(store, 'desk', `user-${id}`, new Date(since - 2 * hour));
@@ -65,8 +67,13 @@ it('finds what was planted, holds a key whose scores jump until a person release
     confidential: { phrases: ['project heron'], keep: 'inside' },
     ...{ kAnonymity: 5, maxUserShare: 1, nearDuplicate: 1, require: { points: 25, types: 1, largestType: 1 } },
   });
-  const make = (minute: number) =>
-    curateWindow(store, artifacts, { ...window, settings, now: new Date(since + hour + minute * 60_000) });
+  // The shop's own address is no leak, here as little as where the dataset is made.
+  const pii = agentPiiSettings.parse({ allow: ['@acme.com'], policy: { email: 'drop' }, entities: 'off' });
+  const agent = { curate: settings, pii };
+  const make = (minute: number) => {
+    const now = new Date(since + hour + minute * 60_000);
+    return curateWindow(store, artifacts, { ...window, settings, pii: settledPii(pii), now });
+  };
 
   // Key a went from half to all: held. Of key b, the ten good ones.
   const held = await make(0);
@@ -76,12 +83,14 @@ it('finds what was planted, holds a key whose scores jump until a person release
   });
   expect(() => refuseInternal(held)).toThrow(/desk-v1 is internal/);
   expect(() => refuseInternal(held, true)).not.toThrow();
-  const facts = await datasetFacts(store, artifacts, held, settings);
+  const facts = await datasetFacts(store, artifacts, held, agent);
   expect(facts).toMatchObject({ rows: 10, unclean: 0, personal: 0, lapsed: 0, kAnonymity: 5 });
   expect(facts.shifts).toMatchObject([{ key: 'a', taskType: 'status', before: 0.5, now: 1, conversations: 20 }]);
+  const strict = { ...agent, pii: agentPiiSettings.parse({ policy: { email: 'drop' } }) };
+  expect(await datasetFacts(store, artifacts, held, strict)).toMatchObject({ unclean: 1, personal: 1 });
   // In a tool's result, and in a comment on a conversation that is not even in the dataset.
   expect(facts.planted.canaries).toEqual([{ phrase: 0, found: 2, first: 'b-now-1' }]);
-  await expect(needReady(store, artifacts, held, settings, ['points'])).rejects.toThrow(
+  await expect(needReady(store, artifacts, held, agent, ['points'])).rejects.toThrow(
     /not ready[\s\S]*canaries: phrase 1 of the list 2 times, first in b-now-1[\s\S]*shifts: status with key a/,
   );
 
@@ -90,10 +99,10 @@ it('finds what was planted, holds a key whose scores jump until a person release
   expect(await readAudit(store, { event: 'shift-released' })).toMatchObject([{ actor: 'kim', subject: 'a' }]);
   const whole = await make(1);
   expect(whole.rows).toBe(30);
-  const { overridden } = await needReady(store, artifacts, whole, settings, ['canaries']);
+  const { overridden } = await needReady(store, artifacts, whole, agent, ['canaries']);
   expect(overridden.map(({ name }) => name)).toEqual(['canaries']);
 
   // Consent that is withdrawn after the dataset was made.
   await withdrawConsent(store, 'desk', 'user-b-now-3', new Date(since + 2 * hour));
-  expect(await datasetFacts(store, artifacts, whole, settings)).toMatchObject({ lapsed: 1 });
+  expect(await datasetFacts(store, artifacts, whole, agent)).toMatchObject({ lapsed: 1 });
 });

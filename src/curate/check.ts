@@ -2,7 +2,10 @@
  * A second look at a dataset before it is trained on: reads all of it with today's rules, and what people wrote beside it, and
  * brings what prerequisites.ts judges. Changes nothing but for the line in the audit log when somebody goes on without a condition.
  */
+import type { Agent } from '../agent.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
+import { createRules, ordinaryRules } from '../collect/redact/rules.ts';
+import { settledPii } from '../collect/redact/settings.ts';
 import { ConflictError } from '../errors.ts';
 import { readComments, readOwners } from '../store/dataset-owners.ts';
 import { countedFigure } from '../store/figures.ts';
@@ -17,7 +20,6 @@ import type { PairSide } from './pair.ts';
 import { searchPlanted } from './planted.ts';
 import { type Condition, conditionsOf, type DatasetFacts, unready } from './prerequisites.ts';
 import type { RowMessage } from './row.ts';
-import type { Settings } from './settings.ts';
 import { type ScoreSum, type Shift, shiftsIn } from './shifts.ts';
 
 const wordsIn = (line: Line): unknown => {
@@ -49,12 +51,16 @@ const placeOf = (line: Line): { readonly day: string; readonly trajectory: strin
   return from as { day: string; trajectory: string };
 };
 
+type Settings = Pick<Agent, 'curate' | 'pii'>;
+
 export async function datasetFacts(
   store: Store,
   artifacts: Artifacts,
   dataset: Dataset,
-  settings: Settings,
+  { curate: settings, pii }: Settings,
 ): Promise<DatasetFacts> {
+  // The same that it was made by: what is allowed there is no leak here.
+  const rules = dataset.settings.on === 'simulation' ? ordinaryRules : createRules({ settings: settledPii(pii) });
   const owners = await readOwners(store, dataset.id);
   const hasKeys = new Set([...owners.values()].flatMap(({ keys }) => keys)).size > 1;
   const search = searchPlanted(settings.canaries);
@@ -62,7 +68,7 @@ export async function datasetFacts(
   for await (const line of consentedLines(store, artifacts, dataset)) {
     counts.seen++;
     const words = wordsIn(line);
-    const isPersonal = stillHolds(words) !== null;
+    const isPersonal = stillHolds(words, rules) !== null;
     if (isPersonal) counts.personal++;
     if (isPersonal || (settings.confidential.keep === 'out' && isConfidential(words, settings.confidential)))
       counts.unclean++;
@@ -131,7 +137,7 @@ export async function needReady(
   settings: Settings,
   without: readonly string[],
 ): Promise<Checked> {
-  const conditions = conditionsOf(await datasetFacts(store, artifacts, dataset, settings), settings.require);
+  const conditions = conditionsOf(await datasetFacts(store, artifacts, dataset, settings), settings.curate.require);
   const refusal = unready(dataset.id, conditions, without);
   if (refusal !== null) throw new ConflictError(refusal);
   return { conditions, overridden: conditions.filter(({ met }) => !met) };

@@ -172,10 +172,7 @@ const check = withConfigOption(new Command('check'))
       const dataset = named ?? (await readDataset(store, { agent: agent.name }));
       if (dataset === null)
         throw new NotFoundError(`There is no dataset of ${agent.name} yet. \`pawl curate run\` makes one.`);
-      const conditions = conditionsOf(
-        await datasetFacts(store, artifacts, dataset, agent.curate),
-        agent.curate.require,
-      );
+      const conditions = conditionsOf(await datasetFacts(store, artifacts, dataset, agent), agent.curate.require);
       const why = unready(dataset.id, conditions, agent.train.without);
       if (options.json)
         terminal.write(
@@ -354,6 +351,7 @@ type ExportOptions = CommonOptions & {
   readonly out: string;
   readonly force?: boolean;
   readonly internal?: boolean;
+  readonly by: string;
 };
 
 const exportTo = withConfigOption(new Command('export'))
@@ -370,6 +368,7 @@ const exportTo = withConfigOption(new Command('export'))
   )
   .option('--force', 'write over a file that is there')
   .option('--internal', 'also a dataset that holds what is confidential; it stays inside your deployment')
+  .option(...byOption())
   .option('--json', 'what was written and left out as one JSON object')
   .addHelpText('after', '\nExample:\n  pawl datasets export support-desk-v3 --format trl-sft --out sft.jsonl')
   .action((id: string, options: ExportOptions) =>
@@ -380,12 +379,16 @@ const exportTo = withConfigOption(new Command('export'))
       const stop = new AbortController();
       onInterrupt(async () => stop.abort(new Error(`Stopped; ${out} was not written.`)));
       const progress = sayProgress();
-      const { rows, left, thoughtsLost } = await exportToFile(exportLines(store, artifacts, dataset, format), out, {
-        format,
-        force,
-        signal: stop.signal,
-        onRow: (written) => progress(() => `${written} lines so far …`),
-      });
+      const { rows, left, thoughtsLost } = await exportToFile(
+        exportLines(store, artifacts, dataset, { format, by: options.by }),
+        out,
+        {
+          format,
+          force,
+          signal: stop.signal,
+          onRow: (written) => progress(() => `${written} lines so far …`),
+        },
+      );
       if (options.json) {
         terminal.write(JSON.stringify({ dataset: id, format, out, rows, left, thoughtsLost }));
         return;

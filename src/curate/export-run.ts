@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Artifacts } from '../artifacts/artifacts.ts';
+import { audit } from '../audit.ts';
 import { ConfigError, ConflictError } from '../errors.ts';
 import type { Store } from '../store/postgres.ts';
 import { consentedLines } from './consented.ts';
@@ -28,13 +29,16 @@ export function refuseInternal({ id, internal }: Pick<Dataset, 'id' | 'internal'
     );
 }
 
-/** Every line of the format, and at the end what was counted. */
+/** Every line of the format, and at the end what was counted. That it leaves the house is in the audit log before the first line is. */
 export async function* exportLines(
   store: Store,
   artifacts: Artifacts,
   dataset: Dataset,
-  format: ExportFormat,
+  { format, by }: { readonly format: ExportFormat; readonly by: string },
 ): AsyncGenerator<string, ExportCounts> {
+  const { id, agent, hash, internal } = dataset;
+  const of = { agent, actor: by, event: 'dataset-exported', subject: id };
+  await audit(store.db, { ...of, details: { format, hash, internal }, at: Date.now() });
   const left: Record<string, number> = Object.create(null);
   const leave = (reason: string, count = 1) => {
     if (count > 0) left[reason] = (left[reason] ?? 0) + count;
@@ -60,12 +64,12 @@ export async function* exportLines(
       }
       const line = JSON.stringify(made.line);
       if (format === 'trl-prompts') {
-        const hash = createHash('sha256').update(line).digest('base64');
-        if (prompts.has(hash)) {
+        const asked = createHash('sha256').update(line).digest('base64');
+        if (prompts.has(asked)) {
           leave('a prompt that is there already');
           continue;
         }
-        prompts.add(hash);
+        prompts.add(asked);
       }
       rows++;
       thoughtsLost += made.thoughtsLost;

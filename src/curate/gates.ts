@@ -8,6 +8,7 @@
 import { mayTrain, type Training } from '../collect/own-traffic.ts';
 import { redact, TooMuchWork } from '../collect/redact/redact.ts';
 import type { Counts } from '../collect/redact/redactor.ts';
+import type { Rules } from '../collect/redact/rules.ts';
 import type { Trajectory } from '../collect/trajectory.ts';
 import type { Turn } from '../collect/turn.ts';
 import type { Score } from '../score/score.ts';
@@ -152,10 +153,10 @@ const redaction: Gate<Whole> = {
 };
 
 /** Why these words stay out: what today's redaction finds in them. */
-export function stillHolds(words: unknown): string | null {
+export function stillHolds(words: unknown, rules?: Rules): string | null {
   const counts: Counts = {};
   try {
-    redact(words, counts);
+    redact(words, counts, rules === undefined ? {} : { rules: { ...rules, policyOf: () => 'never' } });
   } catch (error) {
     if (error instanceof TooMuchWork) return 'too large to check';
     throw error;

@@ -41,6 +41,7 @@ import { createCrowd, patternOf, questionOf } from './k-anonymity.ts';
 import { createNames } from './names.ts';
 import { createWordings, wordingOf } from './near-duplicates.ts';
 import { NothingKept } from './nothing-kept.ts';
+import { readOwnNames } from './own-names.ts';
 import { type Found, searchPairs } from './pairs.ts';
 import { fingerprint, type Made, makeRow } from './row.ts';
 import { type Settings, type SettingsInput, settings, settingsKept } from './settings.ts';
@@ -116,7 +117,10 @@ async function select<T>(
   const set = { ...given, holdOut: heldOut };
   const gates = wholeGates(set);
   // Of what was simulated nobody is a person.
-  const clean = await openAnonymiser(set.on === 'simulation' ? undefined : options.pii);
+  const pii = set.on === 'simulation' ? undefined : options.pii;
+  const clean = await openAnonymiser(pii, (namesIn) =>
+    readOwnNames(store, { agent, on: set.on, since, until, share: pii!.ownFrom }, namesIn),
+  );
   const anonymise = (made: Made) => anonymiseRow(made, clean);
   const funnel = countFunnel(gateNames(set));
   let looked = 0;

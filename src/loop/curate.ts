@@ -23,7 +23,7 @@ export const curate: Step = async ({ store, artifacts, agent }, { seed, state })
   const kept = { dataset: id, rows, pairs: pairs.rows, funnel };
   const { recipe, without } = agent.train;
   if (recipe !== 'auto' && ignoredBy(recipe, { dataset: id }).includes('dataset')) return { curate: kept };
-  const conditions = conditionsOf(await datasetFacts(store, artifacts, made, agent.curate), agent.curate.require);
+  const conditions = conditionsOf(await datasetFacts(store, artifacts, made, agent), agent.curate.require);
   const why = unready(id, conditions, without);
   return { curate: { ...kept, ...(why !== null && { unready: why }) } };
 };

@@ -111,7 +111,7 @@ async function auditWithout({ store, artifacts, agent }: Work, run: RunRecord): 
   const { dataset } = settingsOf(run);
   if (dataset === undefined) return;
   const present = await presentDataset(store, await needDataset(store, dataset));
-  const { overridden } = await needReady(store, artifacts, present, agent.curate, conditionNames);
+  const { overridden } = await needReady(store, artifacts, present, agent, conditionNames);
   await auditOverride(store, run, overridden, 'pawl');
 }
 

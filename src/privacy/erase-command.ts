@@ -14,7 +14,7 @@ import type { Store } from '../store/postgres.ts';
 import { counted, plain, sayProgress, type Terminal, table } from '../terminal.ts';
 import { cleanHome } from './clean-home.ts';
 import { askErasure, carryOutErasures } from './erase.ts';
-import { daysLeft, type ErasedCounts, type ErasedDataset, type Erasure, isUnknown, type Survey } from './erasure.ts';
+import { daysLeft, type ErasedDataset, type Erasure, isUnknown, type Survey } from './erasure.ts';
 import { type ErasureProof, verifyErasure } from './verify-erasure.ts';
 
 type Options = CommonOptions & {
@@ -29,17 +29,24 @@ type Options = CommonOptions & {
 };
 
 /** What goes, or went, in lines. */
-export function erasedLines(
-  counts: ErasedCounts,
-  datasets: readonly (Omit<ErasedDataset, 'replacedBy'> & Partial<ErasedDataset>)[],
-): string[] {
+export function erasedLines({
+  counts,
+  datasets,
+  rewardModels,
+}: Pick<Survey, 'counts' | 'rewardModels'> & {
+  readonly datasets: readonly (Omit<ErasedDataset, 'replacedBy'> & Partial<ErasedDataset>)[];
+}): string[] {
   const { conversations, shared, turns, siblings, signals, keys, scores } = counts;
   const others = shared === 0 ? '' : `, ${shared.toLocaleString('en-US')} of them with other people in it`;
   const learned = {
     runs: [...new Set(datasets.flatMap((one) => one.learned.runs))],
     releases: [...new Set(datasets.flatMap((one) => one.learned.releases))],
   };
-  const names = [...learned.runs.map((id) => `run ${id}`), ...learned.releases.map((id) => `release ${id}`)];
+  const names = [
+    ...learned.runs.map((id) => `run ${id}`),
+    ...learned.releases.map((id) => `release ${id}`),
+    ...rewardModels,
+  ];
   return [
     `  ${counted(conversations, 'conversation')} (${counted(turns, 'turn')}, ${counted(siblings, 'explored answer')})${others}`,
     `  ${counted(signals, 'signal')}, ${counted(keys, 'business key')}, ${counted(scores, 'score')}`,
@@ -63,7 +70,7 @@ async function confirm(survey: Survey, terminal: Terminal): Promise<boolean> {
       'Erasing cannot be undone, and nobody is here to ask. Look with --dry-run, then say it with --yes.',
     );
   terminal.write(`This removes of ${scope(survey)}, for good:`);
-  for (const line of erasedLines(survey.counts, survey.datasets)) terminal.write(line);
+  for (const line of erasedLines(survey)) terminal.write(line);
   const asking = createInterface({ input: process.stdin, output: process.stdout });
   try {
     return /^y(es)?$/i.test((await asking.question('Erase? [y/N] ')).trim());
@@ -97,9 +104,10 @@ async function follow(store: Store, id: string, { artifacts, onInterrupt }: Open
   }
 }
 
-function printErasure({ id, counts, datasets, status, ...of }: Erasure, terminal: Terminal): void {
-  terminal.write(`Erased ${scope(of)}, ${id}:`);
-  for (const line of erasedLines(counts, datasets)) terminal.write(line);
+function printErasure(erasure: Erasure, terminal: Terminal): void {
+  const { id, status } = erasure;
+  terminal.write(`Erased ${scope(erasure)}, ${id}:`);
+  for (const line of erasedLines(erasure)) terminal.write(line);
   terminal.write('  Anything of theirs from before now that a gateway still delivers is dropped.');
   if (status === 'sweeping')
     terminal.write(
@@ -160,7 +168,7 @@ export function proofLines({ user, erasures, chain, stored, datasets, verified }
     ...erasures.flatMap((one) => [
       `  ${one.id}, ${one.status}, asked ${clock(new Date(one.at))} by ${plain(one.actor)}${one.finishedAt === null ? '' : `, done ${clock(new Date(one.finishedAt))}`}`,
       ...one.audit.map(({ n, event, hash }) => `    audit ${n} ${event} ${hash}`),
-      ...erasedLines(one.counts, one.datasets).map((line) => `  ${line}`),
+      ...erasedLines(one).map((line) => `  ${line}`),
     ]),
     `  The audit log’s chain of ${chain.rows} rows ${chain.problem === null ? `is whole, head ${chain.head}` : `is broken: ${chain.problem}`}.`,
     Object.values(stored).every((n) => n === 0) && datasets.length === 0
@@ -184,7 +192,7 @@ async function erase(typed: string, options: Options, opened: Opened): Promise<v
       if (options.json) terminal.write(JSON.stringify(survey));
       else {
         terminal.write(`Erasing ${scope(survey)} would remove:`);
-        for (const line of erasedLines(survey.counts, survey.datasets)) terminal.write(line);
+        for (const line of erasedLines(survey)) terminal.write(line);
       }
       return;
     }

@@ -50,6 +50,8 @@ export const erasure = z.strictObject({
   /** Dropped on arrival since. */
   late: count,
   datasets: z.array(erasedDataset),
+  /** `reward model NAME VERSION`: those that have learned from the user. */
+  rewardModels: z.array(z.string()),
   /** Why it waits. */
   problem: z.string().nullable(),
   finishedAt: z.number().nullable(),
@@ -68,10 +70,11 @@ export type Survey = {
   readonly agent: string | null;
   readonly counts: ErasedCounts;
   readonly datasets: readonly Omit<ErasedDataset, 'replacedBy'>[];
+  readonly rewardModels: readonly string[];
   /** Whether the user said something about training. */
   readonly consents: number;
 };
 
 /** Nothing here is this user's. */
-export const isUnknown = ({ counts, datasets, consents }: Survey): boolean =>
-  Object.values(counts).every((n) => n === 0) && datasets.length === 0 && consents === 0;
+export const isUnknown = ({ counts, datasets, rewardModels, consents }: Survey): boolean =>
+  Object.values(counts).every((n) => n === 0) && datasets.length + rewardModels.length === 0 && consents === 0;

@@ -7,7 +7,7 @@ import { agentOf, loadConfig } from '../config.ts';
 import { ConfigError } from '../errors.ts';
 import { scanning } from '../store/limits.ts';
 import { type Column, counted, openTerminal, sayProgress, type Terminal, table } from '../terminal.ts';
-import { openSurveyRules, type PiiFound, type PiiSurvey, scanFile, surveyPii } from './pii.ts';
+import { type PiiFound, type PiiSurvey, scanFile, surveyPii } from './pii.ts';
 
 type Options = CommonOptions & { readonly agent?: string; readonly since?: Date; readonly until?: Date };
 
@@ -61,7 +61,7 @@ async function survey(options: Options, isScan: boolean): Promise<void> {
       const { since = parseMoment('7d'), until = new Date() } = options;
       const result: PiiSurvey = await surveyPii(patient, {
         ...{ agent: agent.name, since, until },
-        rules: isScan ? await openSurveyRules(settledPii(agent.pii)) : null,
+        pii: isScan ? settledPii(agent.pii) : null,
         onProgress: (looked) => progress(() => `Looking: ${looked} conversations so far …`),
       });
       if (options.json) return terminal.write(JSON.stringify(result));
@@ -89,7 +89,7 @@ const scan = windowed(new Command('scan'))
     await stat(file).catch((cause) => {
       throw new ConfigError(`There is no file ${file}.`, { cause });
     });
-    const result = await scanFile(file, await openSurveyRules(settledPii(agentOf(config, options.agent).pii)));
+    const result = await scanFile(file, settledPii(agentOf(config, options.agent).pii));
     const terminal = openTerminal();
     if (options.json) return terminal.write(JSON.stringify({ file, ...result }));
     terminal.write(`${count(result.lines)} lines of ${file}.`);

@@ -4,7 +4,7 @@ import { converse } from '../score/fixtures.ts';
 import { sibling, signal } from '../store/fixtures.ts';
 import { writeEntries } from '../store/record.ts';
 import { withStore } from '../store/test-store.ts';
-import { openSurveyRules, surveyPii } from './pii.ts';
+import { surveyPii } from './pii.ts';
 
 test('what is personal is told of with where: conversations, explored answers, comments and corrections', async () => {
   const store = await withStore();
@@ -25,7 +25,7 @@ test('what is personal is told of with where: conversations, explored answers, c
     { kind: 'signal', signal: said },
   ]);
   const window = { agent: 'desk', since: new Date(Date.now() - 3_600_000), until: new Date(Date.now() + 60_000) };
-  const { masked, found } = await surveyPii(store, { ...window, rules: await openSurveyRules(piiSettings.parse({})) });
+  const { masked, found } = await surveyPii(store, { ...window, pii: piiSettings.parse({}) });
   expect(masked).toEqual({
     email: { count: 1, in: 1, where: { user: 1 }, first: ['talk'] },
     phone: { count: 1, in: 1, where: { feedback: 1 }, first: [`signal ${said.id}`] },

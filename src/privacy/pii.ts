@@ -6,11 +6,13 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { openRedaction, TooMuchWork } from '../collect/redact/redact.ts';
-import { createRules, type Rules } from '../collect/redact/rules.ts';
+import type { Rules } from '../collect/redact/rules.ts';
 import type { PiiSettings } from '../collect/redact/settings.ts';
 import { type Origin, origins } from '../collect/trajectory.ts';
 import type { Turn } from '../collect/turn.ts';
 import { isObject, listOf } from '../collect/untrusted.ts';
+import { type Looks, openLooks } from '../curate/looks.ts';
+import { readOwnNames } from '../curate/own-names.ts';
 import { readComments } from '../store/dataset-owners.ts';
 import type { Store } from '../store/postgres.ts';
 import { readSiblings } from '../store/siblings.ts';
@@ -41,33 +43,29 @@ const MOST_NAMED = 10;
 const placeholder = /\[([A-Z]{2,12}(?:_[A-Z]{2,12}){0,3})(?:_(?:\d{1,9}|h[a-z0-9]{12}))?\]/g;
 const older = /\[(email|card|secret)\]/g;
 
-/** Rules as a dataset is made by: whatever the agent masks, and named entities (a large dictionary) unless it wants none. */
-export async function openSurveyRules(pii: PiiSettings): Promise<Rules> {
-  const also = pii.entities === 'off' ? [] : [(await import('../collect/entities/entities.ts')).entities];
-  return createRules({ settings: pii, also });
-}
-
 export async function surveyPii(
   store: Store,
   {
     agent,
     since,
     until,
-    rules,
+    pii,
     onProgress,
   }: {
     readonly agent: string;
     readonly since: Date;
     readonly until: Date;
-    /** What to look for; null: only placeholders are counted. */
-    readonly rules: Rules | null;
+    /** What is personal for the agent, to be looked for as when a dataset is made; null: only placeholders are counted. */
+    readonly pii: PiiSettings | null;
     readonly onProgress?: (conversations: number) => void;
   },
 ): Promise<PiiSurvey> {
   const survey: PiiSurvey = {
     ...{ agent, since: since.getTime(), until: until.getTime(), conversations: 0, turns: 0, unread: 0 },
-    ...{ masked: Object.create(null), found: rules === null ? null : Object.create(null) },
+    ...{ masked: Object.create(null), found: pii === null ? null : Object.create(null) },
   };
+  const of = { agent, on: 'production', since, until } as const;
+  const looks = pii && (await openLooks(pii, (namesIn) => readOwnNames(store, { ...of, share: pii.ownFrom }, namesIn)));
   for (const origin of origins as readonly Origin[])
     for await (const page of windowPages(store, { agent, origin, since, until })) {
       survey.conversations += page.length;
@@ -87,38 +85,43 @@ export async function surveyPii(
             ...own.flatMap((turn) => [...wordsOf(turn)]),
             ...explored.map(({ message }) => ['explored answer', message] as const),
           ];
-          look(survey, words, one.trajectory.id, rules);
+          await look(survey, words, one.trajectory.id, looks);
         }
       }
     }
   // What was said about a conversation may come days after it.
   for await (const { id, text } of readComments(store, { agent, since, until }))
-    look(survey, [['feedback', text]], `signal ${id}`, rules);
+    await look(survey, [['feedback', text]], `signal ${id}`, looks);
   return survey;
 }
 
 /** Every piece once, though each turn repeats those before it. */
-function look(
+async function look(
   survey: PiiSurvey,
   pieces: readonly (readonly [who: string, words: unknown])[],
   id: string,
-  rules: Rules | null,
-): void {
+  looks: Looks | null,
+): Promise<void> {
   const seen = new Set<string>();
   for (const [who, words] of pieces) {
     const text = JSON.stringify(words) ?? '';
     if (seen.has(text)) continue;
     seen.add(text);
     for (const [kind, count] of maskedIn(text)) add(survey.masked, kind, count, who, id);
-    if (rules !== null && survey.found !== null)
-      for (const [kind, count] of foundIn(words, rules)) add(survey.found, kind, count, who, id);
+    if (looks === null || survey.found === null) continue;
+    const rules = await (toldBy.includes(who) ? looks.told(words) : looks.said(words));
+    for (const [kind, count] of foundIn(words, rules)) add(survey.found, kind, count, who, id);
   }
 }
+
+/** Whose words the agent was told. */
+const toldBy: readonly string[] = ['system', 'developer', 'tools'];
 
 function* wordsOf({ request, choices, error }: Turn): Generator<readonly [string, unknown]> {
   for (const message of [...listOf(request.messages), ...listOf(request.input)])
     yield [isObject(message) && typeof message.role === 'string' ? message.role.slice(0, 20) : 'input', message];
-  const { messages: _, input, ...rest } = request;
+  const { messages: _, input, tools, ...rest } = request;
+  if (tools !== undefined) yield ['tools', tools];
   yield ['request', Array.isArray(input) ? rest : { ...rest, input }];
   for (const { message } of choices) yield ['answer', message];
   if (error !== null) yield ['error', error];
@@ -157,13 +160,14 @@ function add(to: Record<string, PiiFound>, kind: string, count: number, who: str
 
 const LONGEST_LINE = 8 * 1024 * 1024;
 
-/** A file of text or JSON lines: kinds, and on which lines. */
+/** A file of text or JSON lines: kinds, and on which lines. Nothing in it is known to be an agent's own. */
 export async function scanFile(
   path: string,
-  rules: Rules,
+  pii: PiiSettings,
 ): Promise<{ readonly lines: number; readonly found: Record<string, PiiFound> }> {
   const found: Record<string, PiiFound> = Object.create(null);
   let lines = 0;
+  const looks = await openLooks(pii, async () => new Set());
   const input = createReadStream(path, 'utf8');
   for await (const line of createInterface({ input, crlfDelay: Infinity })) {
     lines++;
@@ -171,7 +175,7 @@ export async function scanFile(
       add(found, 'too-large-to-check', 1, 'line', `line ${lines}`);
       continue;
     }
-    for (const [kind, count] of foundIn(line, rules)) add(found, kind, count, 'line', `line ${lines}`);
+    for (const [kind, count] of foundIn(line, await looks.said(line))) add(found, kind, count, 'line', `line ${lines}`);
   }
   return { lines, found };
 }

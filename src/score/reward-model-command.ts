@@ -1,6 +1,6 @@
 /** `pawl reward train` and `models`: a reward model from labels, and those there are. */
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
+import { byOption, type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
 import { openEngine } from '../engine/open.ts';
 import { ConfigError } from '../errors.ts';
@@ -16,6 +16,7 @@ type TrainOptions = CommonOptions & {
   readonly epochs: number;
   readonly learningRate: number;
   readonly least: number;
+  readonly by: string;
 };
 
 const rate = (text: string): number => {
@@ -52,6 +53,7 @@ export const trainRewardCommand = (): Command =>
     .option('--epochs <n>', 'times each label is seen', wholeNumber(1, 100), 3)
     .option('--learning-rate <rate>', 'of AdamW', rate, 3e-4)
     .option('--least <n>', 'labels or pairs there must be', wholeNumber(20, 1_000_000), fewestExamples)
+    .option(...byOption())
     .option('--json', 'print as JSON')
     .addHelpText('after', '\nExample:\n  pawl reward train helpful --base models/qwen3-0.6b')
     .action((name: string, options: TrainOptions) =>
@@ -66,11 +68,11 @@ export const trainRewardCommand = (): Command =>
         const engine = await openEngine(config.engine);
         try {
           const progress = sayProgress();
-          const { method, epochs, learningRate, least } = options;
+          const { method, epochs, learningRate, least, by } = options;
           const model = await trainFromLabels(
             { store, artifacts, engine },
             {
-              ...{ agent: agent.name, name, method, epochs, learningRate, least, now: new Date() },
+              ...{ agent: agent.name, name, method, epochs, learningRate, least, by, now: new Date() },
               base: await artifacts.folder(given),
               onProgress: (epoch, share, loss) =>
                 progress(

@@ -1,2 +1,2 @@
 /** Changes whenever the same conversation would be shown to a reward model differently (reward-model.ts). */
-export const formVersion = 1;
+export const formVersion = 2;

@@ -4,6 +4,9 @@
  * whoever scores goes on.
  */
 import type { Artifacts } from '../artifacts/artifacts.ts';
+import { redact } from '../collect/redact/redact.ts';
+import { createRules } from '../collect/redact/rules.ts';
+import type { Turn } from '../collect/turn.ts';
 import { readModelFiles } from '../engine/checkpoint.ts';
 import type { Engine } from '../engine/engine.ts';
 import { openEngineProcess } from '../engine/open.ts';
@@ -24,10 +27,17 @@ export const verdictsOf = (tokenizer: Tokenizer): Verdicts => {
   return { plus, minus };
 };
 
-/** The end of a text: what was said last, and the question, are in it whatever the context. */
-export const tokensOf = (text: string, tokenizer: Tokenizer, context: number): number[] =>
+/**
+ * The end of a conversation: what was said last, and the question, are in it whatever the context. Names are masked, here where a model
+ * learns and where it is asked alike: what it has learned cannot be taken back, and none of it is worth more by whose name is in it.
+ */
+export async function tokensOf(turns: readonly Turn[], tokenizer: Tokenizer, context: number): Promise<number[]> {
   // A token is a few characters; reading many times the context from the end is enough.
-  tokenizer.encodePlain(text.slice(-context * 16)).slice(-context);
+  const text = modelText(turns).slice(-context * 16);
+  const { entities } = await import('../collect/entities/entities.ts');
+  const rules = createRules({ also: [entities], shares: 8 });
+  return tokenizer.encodePlain(redact(text, {}, { rules })).slice(-context);
+}
 
 export async function tokenizerIn(folder: string): Promise<Tokenizer> {
   const found = tokenizerFromFiles(await readModelFiles(folder));
@@ -101,7 +111,7 @@ export function openRewardModels(
           const loaded = `reward-${version}`;
           const known = (await engine.models()).find((one) => one.name === loaded);
           const { context } = known ?? (await engine.load(loaded, folder));
-          return opinionsOf(engine, loaded, verdicts, [tokensOf(modelText(turns), tokenizer, context)], signal);
+          return opinionsOf(engine, loaded, verdicts, [await tokensOf(turns, tokenizer, context)], signal);
         });
       });
       last = mine.catch(() => {});

@@ -15,9 +15,14 @@ type Row = {
   datasets: ErasedDataset[];
   problem: string | null;
   finished_at: Date | null;
+  reward_models: string[];
 };
 
-const columns = 'id, user_id, agent, at, actor, status, counts, datasets, problem, finished_at';
+const rewardModels = (user: string, agent: string): string =>
+  `(select coalesce(array_agg('reward model ' || m.name || ' ' || m.version order by m.at), '{}') from pawl.reward_models m
+    where ${user} = any(m.users) and (${agent} is null or m.agent = ${agent}))`;
+const columns = `id, user_id, agent, at, actor, status, counts, datasets, problem, finished_at,
+  ${rewardModels('erasures.user_id', 'erasures.agent')} as reward_models`;
 
 const noCounts: ErasedCounts = {
   conversations: 0,
@@ -29,22 +34,35 @@ const noCounts: ErasedCounts = {
   scores: 0,
 };
 
-const erasureOf = ({ user_id, at, counts: { late = 0, ...counts }, finished_at, ...row }: Row): Erasure => ({
-  ...row,
-  user: user_id,
-  at: at.getTime(),
-  counts: { ...noCounts, ...counts },
-  late,
-  finishedAt: finished_at?.getTime() ?? null,
-});
+const erasureOf = (found: Row): Erasure => {
+  const {
+    user_id,
+    at,
+    counts: { late = 0, ...counts },
+    finished_at,
+    reward_models,
+    ...row
+  } = found;
+  return {
+    ...row,
+    rewardModels: reward_models,
+    user: user_id,
+    at: at.getTime(),
+    counts: { ...noCounts, ...counts },
+    late,
+    finishedAt: finished_at?.getTime() ?? null,
+  };
+};
 
 /** What the user of one agent, or of all, would lose. Reads every day; nothing is changed. */
 export const surveyUser = async (store: Store, user: string, agent: string | null): Promise<Survey> => {
-  const { rows } = await store.pool.query<ErasedCounts & { consents: number }>(survey, [user, agent]).catch((error) => {
-    throw storeError(error, 'Looking for what is stored of a user');
-  });
-  const { consents, ...counts } = rows[0]!;
-  return { user, agent, counts, datasets: await readDatasetsOf(store, user, agent), consents };
+  const { rows } = await store.pool
+    .query<ErasedCounts & { consents: number; rewardModels: string[] }>(survey, [user, agent])
+    .catch((error) => {
+      throw storeError(error, 'Looking for what is stored of a user');
+    });
+  const { consents, rewardModels: models, ...counts } = rows[0]!;
+  return { user, agent, counts, datasets: await readDatasetsOf(store, user, agent), rewardModels: models, consents };
 };
 
 const survey = `
@@ -74,7 +92,8 @@ select
   (select count(*)::integer from keys) as keys,
   (select count(*)::integer from pawl.scores c where (c.agent, c.trajectory, c.day) in (select agent, id, day from mine)
     or (c.agent, c.trajectory) in (select agent, 'answer/' || id from said)) as scores,
-  (select count(*)::integer from pawl.consent where user_id = $1 and ($2::text is null or agent = $2)) as consents`;
+  (select count(*)::integer from pawl.consent where user_id = $1 and ($2::text is null or agent = $2)) as consents,
+  ${rewardModels('$1', '$2::text')} as "rewardModels"`;
 
 /** The datasets, begun before a moment, that hold rows of a user, and what has learned from them. */
 export const readDatasetsOf = async (

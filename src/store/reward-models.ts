@@ -16,13 +16,18 @@ export type RewardModelRecord = {
 
 const columns = 'agent, name, version, artifact, report, refused, at';
 
-/** The same again changes nothing. */
-export const saveRewardModel = async (store: Store, model: RewardModelRecord): Promise<void> => {
+/** `users`: hashes of those whose words it has learned from. The same again changes nothing. */
+export const saveRewardModel = async (
+  store: Store,
+  model: RewardModelRecord,
+  users: readonly string[],
+): Promise<void> => {
   const { agent, name, version, artifact, report, refused, at } = model;
   await store.pool
-    .query(`insert into pawl.reward_models (${columns}) values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing`, [
-      ...[agent, name, version, artifact, JSON.stringify(report), refused, at],
-    ])
+    .query(
+      `insert into pawl.reward_models (${columns}, users) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`,
+      [agent, name, version, artifact, JSON.stringify(report), refused, at, users],
+    )
     .catch((error) => {
       throw storeError(error, `Keeping reward model ${name}`);
     });

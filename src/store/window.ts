@@ -66,6 +66,34 @@ export async function* windowPages(store: Store, window: Window, size = 200): As
   }
 }
 
+/**
+ * One conversation of each person who had agreed to be learned from, of so many people at most. Both are drawn by hashes: a user is stored as
+ * one, so their order is nobody's, and the same window gives the same.
+ */
+export const drawPeople = async (store: Store, window: Window, most: number): Promise<Placed[]> => {
+  const { agent, origin, since, until } = window;
+  const [first, last] = [dayOf(since), addDays(dayOf(until), joinWindowDays)];
+  const drawn = sql`select day, id from (
+    select distinct on (user_id) user_id, day, id from pawl.trajectories
+    where agent = ${agent} and origin = ${origin} and consent = 'given' and user_id is not null
+      and started_at >= ${since} and started_at < ${until} and day >= ${first} and day <= ${last}
+    order by user_id, md5(id), day) as one order by user_id limit ${most}`;
+  const rows = await store.db
+    .selectFrom('trajectories')
+    .selectAll()
+    .where('agent', '=', agent)
+    .where('day', '>=', first)
+    .where('day', '<=', last)
+    .where(sql<boolean>`(day, id) in (${drawn})`)
+    .orderBy('started_at')
+    .orderBy('id')
+    .execute()
+    .catch((error) => {
+      throw storeError(error, `Drawing people of ${agent}`);
+    });
+  return rows.map((row) => ({ trajectory: trajectoryOf(row), day: row.day }));
+};
+
 /** Where the turns of these can lie. */
 const turnsOfQuery = (store: Store, placed: readonly Placed[]) => {
   const starts = placed.map(({ trajectory }) => trajectory.startedAt.getTime());

@@ -47,7 +47,7 @@ export async function specAsked(
   if (learned === null || specified.unused.includes('dataset')) return { ...specified, overridden: [] };
   const may = [...agent.train.without, ...without];
   const present = await presentDataset(store, learned);
-  return { ...specified, overridden: (await needReady(store, artifacts, present, agent.curate, may)).overridden };
+  return { ...specified, overridden: (await needReady(store, artifacts, present, agent, may)).overridden };
 }
 
 /** Itself, or what took its place where somebody was erased. */

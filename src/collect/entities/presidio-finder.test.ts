@@ -2,6 +2,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openFinders } from './finder.ts';
 import { openPresidioFinder } from './presidio-finder.ts';
 
 const one = (entity_type: string, start: number, end: number, score = 0.85) => ({
@@ -53,4 +54,26 @@ test('what is no answer is an error that names the analyzer, never an empty find
   for (const body of ['<html>', '{}', '[{"entity_type":"PERSON","start":-1,"end":2,"score":1}]'])
     expect(await refused(200, body)).toBe('The Presidio analyzer at URL/ answered with what is no list of entities.');
   expect(await refused(200, ' '.repeat(5 * 1024 * 1024))).toContain('answered more than 4194304 bytes');
+});
+
+test('of what agents are told each paragraph is asked about once, and found where it stands; what was said is asked as it is', async () => {
+  answer = { status: 200, body: JSON.stringify([one('PERSON', 0, 5)]) };
+  const { told, said } = await openFinders({ kind: 'presidio', url, language: 'en', minScore: 0.4 });
+  const texts = () => asked.splice(0).map((request) => (request as [string, { text: string }])[1].text);
+  texts();
+  const found = (redactor: Awaited<ReturnType<typeof told.prepare>>, text: string) =>
+    redactor.find(text).map(({ start, end }) => text.slice(start, end));
+
+  const first = 'Sarah leads.\n\nKaren calls.';
+  expect(found(await told.prepare([first]), first)).toEqual(['Sarah', 'Karen']);
+  expect(texts()).toEqual(['Sarah leads.\n\n', 'Karen calls.']);
+  const second = 'Sarah leads.\n\nLaura calls.';
+  const known = await told.prepare({ prompts: [second] });
+  expect(found(known, second)).toEqual(['Sarah', 'Laura']);
+  expect(texts()).toEqual(['prompts', 'Laura calls.']);
+  expect(found(known, 'passport: Laura calls.')).toEqual(['Laura']); // behind the name of its field
+  expect(found(known, 'Nobody was asked about this.')).toEqual([]);
+
+  expect(found(await said.prepare([first]), first)).toEqual(['Sarah']);
+  expect(texts()).toEqual([first]);
 });

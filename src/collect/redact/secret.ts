@@ -19,8 +19,9 @@ const beginning = new RegExp(
 );
 /** Where one may stand behind its name, from the name's last common letters on. */
 const name = new RegExp(
-  '(?:ass[Ww]|ASSW|ass[Pp]hrase|ASSPHRASE|[Pp]wd|PWD|비밀번호|[Kk]ey|KEY|ecret|ECRET|oken|OKEN|uthorization|UTHORIZATION)' +
-    '[A-Za-z0-9_-]{0,20}["\'\\\\]{0,3}\\s{0,3}(?:[:=]|(?:is|was|to|는|은|가)\\s)',
+  '(?:ass[Ww]|ASSW|ass[Pp]hrase|ASSPHRASE|ass[Cc]ode|ASSCODE|[Pp]w|PW|ennwort|ENNWORT|비밀번호|비번|암호|' +
+    '[Kk]ey|KEY|ecret|ECRET|oken|OKEN|uthorization|UTHORIZATION)' +
+    '[A-Za-z0-9_-]{0,20}["\'\\\\]{0,3}\\s{0,3}(?:[:=]|(?:is|was|to|는|은|가|이)\\s)',
   'g',
 );
 
@@ -88,9 +89,10 @@ const shapes: Readonly<Record<string, readonly RegExp[]>> = {
 
 /** From the letters that `name` finds on. Bounded before the value, open only in it. */
 const named: readonly RegExp[] = [
-  new RegExp(`(?:ass(?:word|wd|phrase|wort)|비밀번호|pwd)[a-z0-9_-]{0,20}${is}(?:${quoted}|${password})`, 'iy'),
+  new RegExp(`(?:ass(?:word|wd|phrase|wort)|ennwort|비밀번호|pwd)[a-z0-9_-]{0,20}${is}(?:${quoted}|${password})`, 'iy'),
   // "my password is hunter2": of words that are none, at least a digit and a letter tell it.
-  /(?:ass(?:word|wd|phrase|wort)|비밀번호|pwd)\s{0,3}(?:is|was|to|는|은|가)\s{1,3}["']?((?=[^\s"',;]{0,63}?\d)(?=[^\s"',;]{0,63}?[A-Za-z!@#$%^&*])[^\s"',;]{5,64})/iy,
+  // So do they behind a word that is often another: a passcode, the Korean for cipher, two letters.
+  /(?:ass(?:word|wd|phrase|wort|code)|ennwort|비밀번호|비번|암호|pwd|(?<![A-Za-z0-9])pw)["'\\]{0,3}\s{0,3}(?:[:=]{1,2}\s{0,3}|(?:is|was|to|는|은|가|이)\s{1,3})["'\\]{0,3}((?![[<{(*%$])(?=[^\s"',;]{0,63}?\d)(?=[^\s"',;]{0,63}?[A-Za-z!@#$%^&*])[^\s"',;]{5,64})/iy,
   // `api_key`, `apiKey`, `Secret Access Key`: what stands before `key` says which it is.
   new RegExp(`(?<=(?:api|access|secret|private|auth|account|master)[-_ ]?)key${is}["'\\\\]{0,2}(${token}{6,})`, 'iy'),
   new RegExp(`(?:ecret|oken)[a-z0-9_-]{0,20}${is}["'\\\\]{0,2}((?=${token}{0,63}?\\d|${token}{16})${token}{6,})`, 'iy'),

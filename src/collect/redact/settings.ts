@@ -58,6 +58,10 @@ const when = z.enum(['off', 'curate', 'record']);
 const whenText =
   'When names, addresses, organisations, places and dates of birth are looked for: when a dataset is made, already before recording, or not at all.';
 
+const ownFrom = z.number().min(0).max(1);
+const ownFromText =
+  'Names in an agent’s instructions and tools are its own where they stand in those of this share of its people, five of them at least; all others are somebody’s, and masked before anything becomes a dataset. 0 takes all for its own.';
+
 const keepsNoResidents = ({ policy: of }: { readonly policy: Readonly<Record<string, string>> }): boolean =>
   !['kr-rrn', 'kr-frn'].some((one) => of[one] === 'mask' || of[one] === 'hash');
 const residents = { path: ['policy'], message: 'kr-rrn and kr-frn may not be kept in any form: never or drop' };
@@ -88,11 +92,20 @@ const model = z
 
 /** Of the installation, for all of its agents. */
 export const piiSettings = z
-  .strictObject({ ...shape, entities: when.default('curate').describe(whenText), model })
+  .strictObject({
+    ...shape,
+    entities: when.default('curate').describe(whenText),
+    ownFrom: ownFrom.default(0.5).describe(ownFromText),
+    model,
+  })
   .refine(keepsNoResidents, residents);
 /** Of an agent, beside those of the installation. */
 export const agentPiiSettings = z
-  .strictObject({ ...shape, entities: when.optional().describe(`${whenText} Without it, as the installation says.`) })
+  .strictObject({
+    ...shape,
+    entities: when.optional().describe(`${whenText} Without it, as the installation says.`),
+    ownFrom: ownFrom.optional().describe(`${ownFromText} Without it, as the installation says.`),
+  })
   .refine(keepsNoResidents, residents);
 
 export type PiiSettings = Readonly<z.output<typeof piiSettings>>;
@@ -106,12 +119,14 @@ export const mergedPii = (common: PiiSettings, own: AgentPiiSettings): PiiSettin
   recognizers: [...common.recognizers, ...own.recognizers],
   policy: { ...common.policy, ...own.policy },
   entities: own.entities ?? common.entities,
+  ownFrom: own.ownFrom ?? common.ownFrom,
 });
 
 /** An agent's, whole: of parsed settings they are merged with the installation's already. */
 export const settledPii = (pii: AgentPiiSettings & Partial<Pick<PiiSettings, 'model'>>): PiiSettings => ({
   ...pii,
   entities: pii.entities ?? 'curate',
+  ownFrom: pii.ownFrom ?? 0.5,
   model: pii.model ?? { kind: 'rules' },
 });
 
