@@ -23,7 +23,7 @@ import {
   usageOf,
 } from './openai.ts';
 import type { Served, ServedModels } from './served.ts';
-import { createStopText } from './stop-text.ts';
+import { createStopText, type StopStrings, stopStrings } from './stop-text.ts';
 import type { Tokenizer } from './tokenizer.ts';
 import { createOutputParser, type OutputOptions, type OutputPart } from './tool-calls.ts';
 
@@ -281,11 +281,12 @@ async function complete(
     ...(request.kind === 'completion' && request.promptLogprobs ? { promptLogprobs: true } : {}),
   };
 
+  const stops = stopStrings(request.stop);
   // [prompt × attempt], in OpenAI's order
   const choices = prompts.flatMap((prompt) =>
     Array.from({ length: request.params.n }, () => ({
       prompt,
-      text: createChoiceText(tokenizer, request, new Set(stopTokens), {
+      text: createChoiceText(tokenizer, request, new Set(stopTokens), stops, {
         inReasoning,
         bareCalls: chat?.bareCalls ?? false,
       }),
@@ -414,10 +415,11 @@ function createChoiceText(
   tokenizer: Tokenizer,
   request: ChatRequest | CompletionRequest,
   stopTokens: ReadonlySet<number>,
+  stops: StopStrings,
   writes: Omit<OutputOptions, 'tools'>,
 ): ChoiceText {
   const decoded = tokenizer.stream({ skipSpecial: request.skipSpecial });
-  const stop = createStopText(request.stop);
+  const stop = createStopText(stops);
   const parser = request.kind === 'chat' ? createOutputParser({ tools: request.parseTools, ...writes }) : undefined;
   let seen = 0;
   let calls = 0;
