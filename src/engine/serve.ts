@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { EngineError, RequestError } from '../errors.ts';
+import { checkCharacters } from './chat.ts';
 import type { Engine, Sample, SampleParams, SampleResult } from './engine.ts';
 import { memoryUsed, tellMemory } from './memory-header.ts';
 import { machineMemory } from './onnx/memory.ts';
@@ -237,6 +238,9 @@ async function health({ engine, models }: ServeOptions, startedAt: number): Prom
   };
 }
 
+/** More than tokens have in any text that somebody wrote; a single one, for a run of blanks, may have more. */
+const charactersPerToken = 32;
+
 // ---- Completions ---------------------------------------------------------------------------------------------------
 
 async function complete(
@@ -254,6 +258,7 @@ async function complete(
       `The model ${served.name} has no tokenizer.json; it can only be used on the engine socket.`,
     );
   }
+  const mostCharacters = info.context * charactersPerToken;
   let prompts: readonly (readonly number[])[];
   let inReasoning = false;
   if (request.kind === 'chat') {
@@ -264,11 +269,16 @@ async function complete(
         `The model ${served.name} has no chat template; put its chat_template.jinja into its folder, or use /v1/completions.`,
       );
     }
-    const encoded = chat.encode(request.messages, { tools: request.tools, variables: request.variables });
+    const { messages, tools, variables } = request;
+    const encoded = chat.encode(messages, { tools, variables, mostCharacters });
     prompts = [encoded.tokens];
     inReasoning = encoded.inReasoning;
   } else {
-    prompts = request.prompts.map((prompt) => (typeof prompt === 'string' ? tokenizer.encode(prompt) : prompt));
+    prompts = request.prompts.map((prompt) => {
+      if (typeof prompt !== 'string') return prompt;
+      checkCharacters(prompt.length, mostCharacters);
+      return tokenizer.encode(prompt);
+    });
   }
   const longest = checkPrompts(prompts, info.vocabulary);
   const maxTokens = checkLength(longest, request.maxTokens, info.context);
