@@ -249,6 +249,8 @@ test('doctor prints signs and ways out, and its exit code says that something do
 test.each([
   [['trajectories', 'import', '.'], {}, '. is a folder. Give a file of JSON lines, or - for standard input.\n'],
   [['labels', 'import', '.'], {}, '. is a folder. Give a file of JSON lines, or - for standard input.\n'],
+  [['trajectories', 'import', '/dev/null', '--json'], {}, 'There is no conversation in /dev/null.\n'],
+  [['labels', 'import', '/dev/null'], {}, 'There is no label in /dev/null.\n'],
   [
     ['keys', 'list'],
     { DATABASE_URL: 'postgres://127.0.0.1:1/pawl' },

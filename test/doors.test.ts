@@ -296,6 +296,10 @@ describe('what else the upstream serves', () => {
     for (const path of ['/v1/../admin', '/v1/files/..%2f..%2fadmin', '/v1/%2e%2e/admin', '/v1/x/..%5cy', '/v1/./x'])
       expect(await raw(path), path).toBe(400);
     expect(await codeOf(await post('/v1/load_lora_adapter', { lora_name: 'x' }))).toEqual([403, 'not_for_clients']);
+    for (const path of ['/v1/load%5Flora_adapter', '/v1//load_lora_adapter/', '/v1/%2Funload_lora_adapter'])
+      expect(await raw(path), path).toBe(403);
+    for (const path of ['/v1//chat/completions', '/v1/chat%2fcompletions', '/v1/message%73/'])
+      expect(await raw(path), path).toBe(400); // would be answered, and not recorded
     expect(await raw('/v1/models/org%2Fname')).toBe(404); // Pawl's own list
     expect(await raw('/v1/files/org%2Fname')).toBe(201);
   });

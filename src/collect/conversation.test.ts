@@ -105,4 +105,7 @@ test('lines are cut from a stream of bytes wherever it breaks, and one without a
   const chunks = [...Array.from({ length: 10 }, () => Buffer.from('xxxx')), Buffer.from('\nok')];
   for await (const line of cutLines(chunks as never, 5)) endless.push(line);
   expect(endless).toEqual(['xxxxxx', 'ok']);
+  const marked: string[] = [];
+  for await (const line of cutLines([Buffer.from('\ufeff{}\n\ufeff')] as never)) marked.push(line);
+  expect(marked).toEqual(['{}', '\ufeff']);
 });

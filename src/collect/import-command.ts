@@ -27,6 +27,11 @@ export function linesOf(file: string): AsyncIterable<string> {
   return cutLines(file === '-' ? process.stdin : createReadStream(file));
 }
 
+/** Whoever imports means to bring something in: a file that holds nothing was made by something that failed. */
+export function refuseNothing(file: string, what: string, found: number): void {
+  if (found === 0) throw new NotFoundError(`There is no ${what} in ${file === '-' ? 'standard input' : file}.`);
+}
+
 export function sayProblems({ bad, problems }: Pick<ImportCounts, 'bad' | 'problems'>, terminal: Terminal): void {
   for (const { line, reason } of problems) terminal.write(terminal.paint.yellow(`  line ${line}: ${reason}`));
   if (bad > problems.length) terminal.write(terminal.paint.yellow(`  and ${bad - problems.length} more`));
@@ -65,6 +70,7 @@ export const importCommand = (): Command =>
           pii: piiOfAgents(config),
           onProgress: ({ conversations }) => progress(() => `${conversations} conversations so far …`),
         });
+        refuseNothing(file, 'conversation', counts.conversations + counts.bad);
         if (counts.bad > 0) process.exitCode = 1;
         if (options.json) {
           terminal.write(JSON.stringify({ agent, ...counts }));

@@ -4,7 +4,7 @@ import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../
 import { agentOf } from '../config.ts';
 import { type Label, listLabels } from '../store/labels.ts';
 import { counted, table } from '../terminal.ts';
-import { linesOf, sayProblems } from './import-command.ts';
+import { linesOf, refuseNothing, sayProblems } from './import-command.ts';
 import { importLabels } from './import-labels.ts';
 import { typedUser } from './person.ts';
 import { piiOfAgents } from './redact/settings.ts';
@@ -27,6 +27,7 @@ const importing = withConfigOption(new Command('import'))
       const counts = await importLabels(store, {
         ...{ agent, secret, now: new Date(), labels: linesOf(file), pii: piiOfAgents(config) },
       });
+      refuseNothing(file, 'label', counts.labels + counts.bad);
       if (counts.bad > 0) process.exitCode = 1;
       if (options.json) {
         terminal.write(JSON.stringify({ agent, ...counts }));

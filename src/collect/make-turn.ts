@@ -48,7 +48,7 @@ export type MakeContext = {
 
 export function makeTurn(exchange: Exchange, context: MakeContext): Made {
   const { secret } = context;
-  const readable = !isTooIntricate(exchange.requestBody, ...exchange.responseChunks);
+  const readable = !isTooIntricate(exchange.requestBody, exchange.responseChunks);
   const { assembled, unfit } = fitTurn(readable ? read(exchange, context.known) : assembleUnread(exchange));
   const user = exchange.user === null ? null : hashedId(exchange.user, secret);
   const explicit = exchange.trajectory === null ? null : readableId(exchange.trajectory, secret);

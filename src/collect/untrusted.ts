@@ -63,7 +63,8 @@ function slotOf(hash: number): number {
  * thousand. Looks at each byte once and parses nothing. JSON inside a string has its quotation marks escaped, so its
  * names are not counted here; they are when that string is parsed.
  */
-export function isTooIntricate(...bodies: readonly Uint8Array[]): boolean {
+export function isTooIntricate(first: Uint8Array, rest: readonly Uint8Array[] = []): boolean {
+  const bodies = [first, ...rest];
   if (bodies.reduce((sum, body) => sum + body.length, 0) < FEW_BYTES) return false;
   const known = new Uint8Array(NAME_SLOTS);
   let names = 0;

@@ -12,6 +12,7 @@
  */
 
 import { setImmediate as breathe } from 'node:timers/promises';
+import { normalForm } from '../collect/normal-form.ts';
 import { alikeIn, type Column, column } from './column.ts';
 import { bandKey, createNumbered, hashWord, jaccard, mostInBucket, onesIn, signatureOf } from './minhash.ts';
 import type { RowMessage } from './row.ts';
@@ -37,7 +38,9 @@ const stop = new Set(
 export function patternOf(question: string): Pattern {
   const kept = new Set<number>();
   let begins = true;
-  for (const [word] of question.normalize('NFKC').slice(0, mostCharacters).matchAll(words)) {
+  for (const [word] of normalForm(question.slice(0, 4 * mostCharacters))
+    .slice(0, mostCharacters)
+    .matchAll(words)) {
     const inside = !begins;
     begins = /^[.!?:\n]$/.test(word);
     if (begins || isEntity(word, inside)) continue;

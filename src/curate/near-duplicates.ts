@@ -5,6 +5,7 @@
  * what one user or key may bring.
  */
 import { setImmediate as breathe } from 'node:timers/promises';
+import { normalForm } from '../collect/normal-form.ts';
 import { alikeIn } from './column.ts';
 import { bandKey, hashes, hashWord, mostInBucket, onesIn, type Signature, signatureOf, similarity } from './minhash.ts';
 import type { Row } from './row.ts';
@@ -25,8 +26,7 @@ export function wordingOf({ threads }: Pick<Row, 'threads'>): Signature {
           ? (message.tool_calls ?? []).map(({ function: { name, arguments: given } }) => `${name} ${given}`)
           : [];
       for (const text of [message.role, message.content ?? '', ...calls])
-        for (const [word] of text
-          .normalize('NFKC')
+        for (const [word] of normalForm(text)
           .toLowerCase()
           .matchAll(/[\p{L}\p{M}\p{N}]+/gu))
           if (words.length < mostWords) words.push(word);

@@ -4,9 +4,11 @@
  * matter; a phrase that begins or ends with a letter or digit of an alphabet with spaces between words is only found as a
  * whole word, so that `ham` is not in `hamster`.
  */
+import { normalForm } from '../collect/normal-form.ts';
+
 type Node = { readonly next: Map<string, Node>; fail: Node | null /** Of the phrase that ends here. */; end: number };
 
-const plain = (text: string): string => text.normalize('NFKC').toLowerCase().replace(/\s+/gu, ' ').trim();
+const plain = (text: string): string => normalForm(text).toLowerCase().replace(/\s+/gu, ' ').trim();
 const joins = /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{N}]/u;
 
 /** The numbers of the phrases that are in a text, each once, ascending. */

@@ -4,6 +4,7 @@
  * from outside: what users say, results of tools, corrections and comments. Nothing it reports holds the words: a person looks
  * at the conversation.
  */
+import { normalForm } from '../collect/normal-form.ts';
 import { hashWord } from './minhash.ts';
 import { phraseFinder } from './phrases.ts';
 
@@ -52,8 +53,7 @@ export function searchPlanted(canaries: readonly string[]): PlantedSearch {
         }
         if (owners.length === 0) continue;
         const words =
-          text
-            .normalize('NFKC')
+          normalForm(text)
             .toLowerCase()
             .match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
         for (let i = 0; i + wordsInRun <= words.length; i++) {

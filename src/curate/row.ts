@@ -10,6 +10,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { readMessage, type ToolCall, toolOf } from '../collect/message.ts';
+import { normalForm } from '../collect/normal-form.ts';
 import { normalise } from '../collect/thread.ts';
 import type { Turn } from '../collect/turn.ts';
 import { isObject, listOf } from '../collect/untrusted.ts';
@@ -240,7 +241,7 @@ export function makeRow(turns: readonly Turn[], score: Score & { readonly total:
   };
 }
 
-const plainText = (text: string): string => text.normalize('NFKC').toLowerCase().replace(/\s+/gu, ' ').trim();
+const plainText = (text: string): string => normalForm(text).toLowerCase().replace(/\s+/gu, ' ').trim();
 
 /** The same for the same question and the same answer, whatever the case and the spaces: everything users said and the agent did. */
 export function fingerprint({ threads }: Row): string {

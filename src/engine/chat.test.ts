@@ -177,11 +177,16 @@ describe('templates', () => {
     expect(chatTemplateOf(new Map(), { ...tokenizer, controls: new Map() })).toBeUndefined();
   });
 
-  test('arguments nested without end are refused', () => {
-    let deep: unknown = 1;
-    for (let i = 0; i < 100; i++) deep = [deep];
-    expect(() =>
-      chat.encode([user('x')], { tools: [{ type: 'function', function: { name: 'f', parameters: deep } }] }),
-    ).toThrow(/more than 64 levels/);
+  test.each([100, 100_000])('arguments and variables nested %i deep are refused', (depth) => {
+    const deep: unknown = JSON.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`);
+    const tools = [{ type: 'function', function: { name: 'f', parameters: deep } }] as const;
+    expect(() => chat.encode([user('x')], { tools })).toThrow(/more than 64 levels/);
+    expect(() => chat.encode([user('x')], { variables: { deep } })).toThrow(/more than 64 levels/);
+  });
+
+  test('a text of more tokens than a call of a function takes arguments is encoded, or refused before it is', () => {
+    const long = [user('x '.repeat(70_000))];
+    expect(chat.encode(long).tokens.length).toBeGreaterThan(140_000);
+    expect(() => chat.encode(long, { mostCharacters: 100_000 })).toThrow(/140\d{3} characters; .* at most 100000/);
   });
 });

@@ -38,6 +38,8 @@ export type ChatOptions = {
   readonly addGenerationPrompt?: boolean;
   /** Variables of the template, e.g. enable_thinking. */
   readonly variables?: Readonly<Record<string, unknown>>;
+  /** More than this cannot fit whoever reads it, and is refused before it is made tokens. */
+  readonly mostCharacters?: number;
 };
 
 export type EncodedChat = {
@@ -136,14 +138,15 @@ export function createChat(tokenizer: Tokenizer, template: string): Chat {
     },
     encode(messages, options = {}) {
       const { tools = [], addGenerationPrompt = true, variables = {} } = options;
-      const mark = unusedMark(JSON.stringify([messages, tools, variables]));
+      const shown = messages.map(templateMessage);
+      const mark = unusedMark([shown, tools, variables]);
       const guard = (text: string) => guardText(text, pattern, words, mark);
       let rendered: string;
       try {
         rendered = jinja.render({
           ...tokenizer.named,
           ...(guardValue(variables, guard, 0) as object),
-          messages: guardValue(messages.map(templateMessage), guard, 0),
+          messages: guardValue(shown, guard, 0),
           tools: tools.length === 0 ? null : guardValue(tools, guard, 0),
           add_generation_prompt: addGenerationPrompt,
         });
@@ -155,6 +158,7 @@ export function createChat(tokenizer: Tokenizer, template: string): Chat {
           `The chat template refused these messages: ${(cause as Error).message}`,
         );
       }
+      checkCharacters(rendered.length, options.mostCharacters);
       return {
         tokens: encodeRendered(tokenizer, rendered, pattern, mark),
         inReasoning: addGenerationPrompt && rendered.trimEnd().endsWith('<think>'),
@@ -215,17 +219,46 @@ function parsed(json: string): unknown {
   }
 }
 
+/** A text with more characters than any that fits. To make tokens of megabytes takes seconds, in which nobody else is answered. */
+export function checkCharacters(length: number, most = Number.POSITIVE_INFINITY): void {
+  if (length <= most) return;
+  throw new RequestError(
+    400,
+    'context_length_exceeded',
+    `The prompt has ${length} characters; what fits the model's context has at most ${most}.`,
+  );
+}
+
 /** One of Unicode's 32 noncharacters, which text has no use for; a request that holds them all is not text. */
-function unusedMark(text: string): string {
+function unusedMark(values: readonly unknown[]): string {
+  const used = new Set<string>();
+  for (const value of values) findNoncharacters(value, used, 0);
   for (let code = 0xfdd0; code <= 0xfdef; code++) {
     const mark = String.fromCharCode(code);
-    if (!text.includes(mark)) return mark;
+    if (!used.has(mark)) return mark;
   }
   throw new RequestError(
     400,
     'invalid_text',
     'The messages contain all of the Unicode noncharacters U+FDD0 to U+FDEF.',
   );
+}
+
+function findNoncharacters(value: unknown, found: Set<string>, depth: number): void {
+  checkDepth(depth);
+  if (typeof value === 'string') for (const [mark] of value.matchAll(/[\ufdd0-\ufdef]/g)) found.add(mark);
+  if (typeof value !== 'object' || value === null) return;
+  if (Array.isArray(value)) for (const item of value) findNoncharacters(item, found, depth + 1);
+  else
+    for (const [key, item] of Object.entries(value)) {
+      findNoncharacters(key, found, depth);
+      findNoncharacters(item, found, depth + 1);
+    }
+}
+
+function checkDepth(depth: number): void {
+  if (depth <= maxDepth) return;
+  throw new RequestError(400, 'too_deep', `The messages or tools nest more than ${maxDepth} levels deep.`);
 }
 
 function guardText(text: string, pattern: RegExp | undefined, words: readonly string[], mark: string): string {
@@ -246,9 +279,7 @@ function overlap(a: string, b: string): boolean {
 }
 
 function guardValue(value: unknown, guard: (text: string) => string, depth: number): unknown {
-  if (depth > maxDepth) {
-    throw new RequestError(400, 'too_deep', `The messages or tools nest more than ${maxDepth} levels deep.`);
-  }
+  checkDepth(depth);
   if (typeof value === 'string') return guard(value);
   if (Array.isArray(value)) return value.map((item) => guardValue(item, guard, depth + 1));
   if (typeof value !== 'object' || value === null) return value;
@@ -275,7 +306,7 @@ function encodeRendered(tokenizer: Tokenizer, rendered: string, pattern: RegExp 
     let text = piece.replaceAll(mark, '');
     if (tokenizer.controls.get(pieces[i - 1] ?? '')?.rstrip) text = text.trimStart();
     if (tokenizer.controls.get(pieces[i + 1] ?? '')?.lstrip) text = text.trimEnd();
-    tokens.push(...tokenizer.encodePlain(text));
+    for (const token of tokenizer.encodePlain(text)) tokens.push(token);
   }
   return tokens;
 }

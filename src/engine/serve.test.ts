@@ -332,6 +332,17 @@ describe('what cannot be honoured is refused in the shape of OpenAI', () => {
     expect(error.type).toBe('invalid_request_error');
   });
 
+  test('a prompt that no context of this size could hold, before it is made tokens', async () => {
+    const long = 'x'.repeat(90_000);
+    for (const [path, body] of [
+      ['/v1/chat/completions', { messages: [{ role: 'user', content: long }] }],
+      ['/v1/completions', { prompt: long }],
+    ] as const) {
+      const { error } = (await (await raw(path, { model: 'echo', ...body })).json()) as { error: { message: string } };
+      expect(error.message).toMatch(/^The prompt has 90\d{3} characters; .* context has at most 32768/);
+    }
+  });
+
   test('the values that change nothing are accepted', async () => {
     const harmless = {
       logit_bias: {},

@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { EngineError, RequestError } from '../errors.ts';
+import { checkCharacters } from './chat.ts';
 import type { Engine, Sample, SampleParams, SampleResult } from './engine.ts';
 import { memoryUsed, tellMemory } from './memory-header.ts';
 import { machineMemory } from './onnx/memory.ts';
@@ -23,7 +24,7 @@ import {
   usageOf,
 } from './openai.ts';
 import type { Served, ServedModels } from './served.ts';
-import { createStopText } from './stop-text.ts';
+import { createStopText, type StopStrings, stopStrings } from './stop-text.ts';
 import type { Tokenizer } from './tokenizer.ts';
 import { createOutputParser, type OutputOptions, type OutputPart } from './tool-calls.ts';
 
@@ -237,6 +238,9 @@ async function health({ engine, models }: ServeOptions, startedAt: number): Prom
   };
 }
 
+/** More than tokens have in any text that somebody wrote; a single one, for a run of blanks, may have more. */
+const charactersPerToken = 32;
+
 // ---- Completions ---------------------------------------------------------------------------------------------------
 
 async function complete(
@@ -254,6 +258,7 @@ async function complete(
       `The model ${served.name} has no tokenizer.json; it can only be used on the engine socket.`,
     );
   }
+  const mostCharacters = info.context * charactersPerToken;
   let prompts: readonly (readonly number[])[];
   let inReasoning = false;
   if (request.kind === 'chat') {
@@ -264,11 +269,16 @@ async function complete(
         `The model ${served.name} has no chat template; put its chat_template.jinja into its folder, or use /v1/completions.`,
       );
     }
-    const encoded = chat.encode(request.messages, { tools: request.tools, variables: request.variables });
+    const { messages, tools, variables } = request;
+    const encoded = chat.encode(messages, { tools, variables, mostCharacters });
     prompts = [encoded.tokens];
     inReasoning = encoded.inReasoning;
   } else {
-    prompts = request.prompts.map((prompt) => (typeof prompt === 'string' ? tokenizer.encode(prompt) : prompt));
+    prompts = request.prompts.map((prompt) => {
+      if (typeof prompt !== 'string') return prompt;
+      checkCharacters(prompt.length, mostCharacters);
+      return tokenizer.encode(prompt);
+    });
   }
   const longest = checkPrompts(prompts, info.vocabulary);
   const maxTokens = checkLength(longest, request.maxTokens, info.context);
@@ -281,11 +291,12 @@ async function complete(
     ...(request.kind === 'completion' && request.promptLogprobs ? { promptLogprobs: true } : {}),
   };
 
+  const stops = stopStrings(request.stop);
   // [prompt × attempt], in OpenAI's order
   const choices = prompts.flatMap((prompt) =>
     Array.from({ length: request.params.n }, () => ({
       prompt,
-      text: createChoiceText(tokenizer, request, new Set(stopTokens), {
+      text: createChoiceText(tokenizer, request, new Set(stopTokens), stops, {
         inReasoning,
         bareCalls: chat?.bareCalls ?? false,
       }),
@@ -414,10 +425,11 @@ function createChoiceText(
   tokenizer: Tokenizer,
   request: ChatRequest | CompletionRequest,
   stopTokens: ReadonlySet<number>,
+  stops: StopStrings,
   writes: Omit<OutputOptions, 'tools'>,
 ): ChoiceText {
   const decoded = tokenizer.stream({ skipSpecial: request.skipSpecial });
-  const stop = createStopText(request.stop);
+  const stop = createStopText(stops);
   const parser = request.kind === 'chat' ? createOutputParser({ tools: request.parseTools, ...writes }) : undefined;
   let seen = 0;
   let calls = 0;

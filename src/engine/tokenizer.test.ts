@@ -87,7 +87,17 @@ describe('control tokens', () => {
     });
     expect(sly.encode('x<end>')).toContain(903);
     expect(sly.encodePlain('x<end>')).not.toContain(903);
-    expect(sly.decode(sly.encodePlain('x<end>y<end>'))).toBe('x<end>y<end>');
+    const many = (count: number) => 'x<end>y'.repeat(count);
+    expect(sly.encodePlain(many(50))).not.toContain(903);
+    expect(sly.decode(sly.encodePlain(many(50)))).toBe(many(50));
+    const timeOf = (count: number) => {
+      const started = process.cpuUsage();
+      sly.encodePlain(many(count));
+      const { user, system } = process.cpuUsage(started);
+      return Math.max(4, (user + system) / 1000);
+    };
+    const [few, more] = [200, 1_600].map((count) => Math.min(timeOf(count), timeOf(count)));
+    expect(more! / few!).toBeLessThan(24); // cut one by one, each would look at all that comes after it: 64
   });
 
   test('special ones are left out of decoded text unless asked for; the others are part of it', () => {

@@ -96,16 +96,11 @@ export function createTokenizer(json: Record<string, unknown>, config: Record<st
     if (normal === '') return [];
     const pieces = preTokenizer ? preTokenizer(normal) : [normal];
     const ids: number[] = (model(pieces) as string[]).map(toId);
-    const control = ids.findIndex((id) => controlTexts.has(id));
-    if (control === -1) return ids;
-    // Some vocabularies hold control tokens among the ordinary ones. Cutting the text inside such a word leaves no way
-    // to spell it in one token.
-    const word = controlTexts.get(ids[control]!)!;
-    const at = text.indexOf(word);
-    if (at === -1 || word.length < 2) {
-      throw new EngineError(`The tokenizer turns plain text into the control token ${JSON.stringify(word)}.`);
-    }
-    return [...encodePlain(text.slice(0, at + 1)), ...encodePlain(text.slice(at + 1))];
+    const words = new Set(ids.flatMap((id) => controlTexts.get(id) ?? []));
+    if (words.size === 0) return ids;
+    // Some vocabularies hold control tokens among the ordinary ones. Cutting the text inside such words, all of them at
+    // once, leaves no way to spell one in one token.
+    return cutInside(text, words).flatMap(encodePlain);
   };
 
   const isByteLevel = usesByteLevel(json.decoder);
@@ -148,6 +143,18 @@ export function createTokenizer(json: Record<string, unknown>, config: Record<st
     },
     stream,
   };
+}
+
+function cutInside(text: string, words: ReadonlySet<string>): string[] {
+  const cuts = new Set<number>();
+  for (const word of words) {
+    let at = word.length < 2 ? -1 : text.indexOf(word);
+    if (at === -1)
+      throw new EngineError(`The tokenizer turns plain text into the control token ${JSON.stringify(word)}.`);
+    for (; at !== -1; at = text.indexOf(word, at + 1)) cuts.add(at + 1);
+  }
+  const ends = [...cuts].sort((a, b) => a - b);
+  return [...ends, text.length].map((end, i) => text.slice(ends[i - 1] ?? 0, end));
 }
 
 function namedTokens(config: Record<string, unknown>): Record<string, string> {

@@ -158,3 +158,25 @@ test('a list between the tags is that many calls, or none', () => {
   expect(parse(list('5'))).toEqual({ parts: [content(list('5'))], malformed: 1 });
   expect(parse('<tool_call>[]</tool_call>').malformed).toBe(1);
 });
+
+/** Processor time in ms of reading so many tokens; short runs say more about the machine. */
+function timeOf(before: string, token: string, count: number): number {
+  const parser = createOutputParser({ tools: true });
+  const started = process.cpuUsage();
+  parser.push(before);
+  for (let i = 0; i < count; i++) parser.push(token);
+  parser.end();
+  const { user, system } = process.cpuUsage(started);
+  return Math.max(4, (user + system) / 1000);
+}
+
+test.each([
+  ['white space', '', ' '],
+  ['white space where a thought begins', '<think>', '\n'],
+  ['a call that does not end', '<tool_call>', '</tool_cal'],
+])('%s takes time in proportion to its length', (_, before, token) => {
+  const [few, many] = [2_000, 16_000].map((count) =>
+    Math.min(timeOf(before, token, count), timeOf(before, token, count)),
+  );
+  expect(many! / few!).toBeLessThan(24); // 8 in proportion, 64 where every token has all of it looked through again
+});

@@ -31,7 +31,10 @@ export type OutputOptions = {
 };
 
 export function createOutputParser(options: OutputOptions): OutputParser {
-  let state: 'content' | 'reasoning' | 'call' = options.inReasoning ? 'reasoning' : 'content';
+  let state: 'content' | 'reasoning' | 'call' | 'bare' = options.inReasoning ? 'reasoning' : 'content';
+  /** What was looked through and has to wait: white space that may lie before a tag, what there is of a call. Never looked at again. */
+  let kept = '';
+  /** What was not: between two tokens, at most the beginning of a tag. */
   let held = '';
   let blank = true; // nothing but white space has come out since the last tag
   let afterTag = state === 'reasoning';
@@ -47,56 +50,60 @@ export function createOutputParser(options: OutputOptions): OutputParser {
   /** White space at the start of reasoning, or after a tag, and at the end before a tag, is layout and not text. */
   const text = (kind: 'content' | 'reasoning', raw: string, tagFollows: boolean): OutputPart[] => {
     let out = raw;
-    if (afterTag) out = out.replace(/^\s+/, '');
-    if (tagFollows) out = out.replace(/\s+$/, '');
+    if (afterTag) out = out.trimStart();
+    if (tagFollows) out = out.trimEnd();
     if (out === '') return [];
     afterTag = false;
     if (/\S/.test(out)) blank = false;
     return [{ kind, text: out }];
   };
 
+  const begins = (word: string) => blank && held.trimStart().startsWith(word); // before it there can be white space only
+  const tagsHere = (): readonly string[] => {
+    if (state === 'reasoning') return ['</think>'];
+    if (state === 'call') return ['</tool_call>'];
+    return ['<think>', ...(options.tools ? ['<tool_call>'] : [])];
+  };
+  const nextTag = (tags: readonly string[]): { readonly tag: string; readonly at: number } | undefined => {
+    // Reasoning comes before the answer; a <think> in the middle of it is only text.
+    const tag = tags[0] === '<think>' && !begins('<think>') ? tags[1] : tags[0];
+    const at = tag === undefined ? -1 : held.indexOf(tag);
+    return tag === undefined || at === -1 ? undefined : { tag, at };
+  };
+
   const run = (final: boolean): OutputPart[] => {
     const parts: OutputPart[] = [];
     for (;;) {
-      if (state === 'call') {
-        const end = held.indexOf('</tool_call>');
-        if (end === -1 && !final) return parts;
-        if (end === -1) {
-          parts.push(...call(held, false));
-          held = '';
-          return parts;
-        }
-        parts.push(...call(held.slice(0, end), true));
-        held = held.slice(end + '</tool_call>'.length);
-        state = 'content';
-        afterTag = true;
-        blank = true;
-        continue;
-      }
       // Whether an answer that opens a brace is a call, only its end can tell.
-      if (options.tools && options.bareCalls && state === 'content' && blank && /^\s*\{/.test(held)) {
-        if (!final) return parts;
-        const parsed = parseCalls(held);
-        if (!parsed && /^\s*\{\s*"name"/.test(held)) malformed++;
-        parts.push(...(parsed ?? [{ kind: 'content' as const, text: held }]));
+      if (options.tools && options.bareCalls && state === 'content' && begins('{')) state = 'bare';
+      if (state === 'bare') {
+        kept += held;
         held = '';
+        if (!final) return parts;
+        const parsed = parseCalls(kept);
+        if (!parsed && /^\s*\{\s*"name"/.test(kept)) malformed++;
+        parts.push(...(parsed ?? [{ kind: 'content' as const, text: kept }]));
+        kept = '';
         return parts;
       }
-      const kind = state;
-      const tags = kind === 'reasoning' ? ['</think>'] : ['<think>', ...(options.tools ? ['<tool_call>'] : [])];
-      const found = tags
-        .map((tag) => ({ tag, at: held.indexOf(tag) }))
-        // Reasoning comes before the answer; a <think> in the middle of it is only text.
-        .filter(({ tag, at }) => at !== -1 && (tag !== '<think>' || (blank && /^\s*$/.test(held.slice(0, at)))))
-        .sort((a, b) => a.at - b.at)[0];
-      if (!found) {
-        const keep = final ? 0 : heldBack(held, tags);
-        parts.push(...text(kind, held.slice(0, held.length - keep), final && kind === 'reasoning'));
-        held = held.slice(held.length - keep);
+      const tags = tagsHere();
+      const found = nextTag(tags);
+      const seen = held.slice(0, found?.at ?? held.length - (final ? 0 : begun(held, tags)));
+      held = held.slice(seen.length + (found?.tag.length ?? 0));
+      if (!found && !final) {
+        const out = state === 'call' ? '' : seen.trimEnd();
+        if (state !== 'call' && out !== '') {
+          parts.push(...text(state, kept + out, false));
+          kept = '';
+        }
+        kept += seen.slice(out.length);
         return parts;
       }
-      parts.push(...text(kind, held.slice(0, found.at), true));
-      held = held.slice(found.at + found.tag.length);
+      const whole = kept + seen;
+      kept = '';
+      if (state === 'call') parts.push(...call(whole, found !== undefined));
+      else parts.push(...text(state, whole, found !== undefined || state === 'reasoning'));
+      if (!found) return parts;
       state = found.tag === '<think>' ? 'reasoning' : found.tag === '<tool_call>' ? 'call' : 'content';
       afterTag = true;
       blank = true;
@@ -115,15 +122,13 @@ export function createOutputParser(options: OutputOptions): OutputParser {
   };
 }
 
-/** How many characters at the end may still be the beginning of a tag, or white space before one. */
-function heldBack(text: string, tags: readonly string[]): number {
+/** How many characters at the end may be the beginning of a tag. */
+function begun(text: string, tags: readonly string[]): number {
   let tail = 0;
   for (const tag of tags) {
     for (let n = Math.min(tag.length - 1, text.length); n > tail; n--) if (text.endsWith(tag.slice(0, n))) tail = n;
   }
-  let start = text.length - tail;
-  while (start > 0 && /\s/.test(text[start - 1]!)) start--;
-  return text.length - start;
+  return tail;
 }
 
 /** One call, or a list of them. */

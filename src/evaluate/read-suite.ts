@@ -89,7 +89,10 @@ export function parseSuite<Data, Database>(
 
 function linesOf(text: string, path: string, problems: string[]): Line[] {
   const lines: Line[] = [];
-  for (const [i, line] of text.split('\n').entries()) {
+  for (const [i, line] of text
+    .replace(/^\ufeff/, '')
+    .split('\n')
+    .entries()) {
     if (line.trim() === '') continue;
     if (lines.length === limits.lines)
       throw new ConfigError(

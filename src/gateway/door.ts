@@ -65,6 +65,13 @@ export const leavesV1 = (route: string): boolean =>
       .some((part) => /^\.\.?$/.test(part)),
   );
 
+/** A path as the routers of upstreams may read it: without escapes, and without slashes that say nothing. */
+export const plainRoute = (route: string): string =>
+  `/${decodeSegment(route)
+    .split('/')
+    .filter((part) => part !== '')
+    .join('/')}`;
+
 export function decodeSegment(segment: string): string {
   try {
     return decodeURIComponent(segment);

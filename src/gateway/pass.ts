@@ -9,7 +9,7 @@ import type { Dispatcher } from 'undici';
 import type { TurnStatus } from '../collect/turn.ts';
 import { RequestError } from '../errors.ts';
 import { readBody } from './body.ts';
-import { leavesV1, parseBody } from './door.ts';
+import { endpoints, leavesV1, parseBody, plainRoute } from './door.ts';
 import { sendJson } from './error-shape.ts';
 import { describeFailure, isTimeout } from './forward.ts';
 import { one, passedHeaders, returnedHeaders } from './headers.ts';
@@ -29,8 +29,11 @@ export async function passThrough({ upstreams, uploads, metrics }: PassParts, vi
   const { path, request, response } = visit;
   const { route } = path;
   if (leavesV1(route)) throw new RequestError(400, 'invalid_path', 'A path may not hold . or .. as a part.');
-  if (ofTheOwner.has(route.replace(/\/+$/, '')))
-    throw new RequestError(403, 'not_for_clients', `/v1${route} changes the model server; ask it directly.`);
+  const plain = plainRoute(route);
+  if (ofTheOwner.has(plain))
+    throw new RequestError(403, 'not_for_clients', `/v1${plain} changes the model server; ask it directly.`);
+  if (endpoints[plain] !== undefined)
+    throw new RequestError(400, 'invalid_path', `Write /v1${plain} as it is: otherwise nothing would be recorded.`);
   const body = await readable(visit);
   const upstream = upstreams.chain(modelIn(body))[0];
   if (upstream === undefined)

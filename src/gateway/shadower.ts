@@ -95,7 +95,7 @@ export function createShadower(parts: ShadowerParts): Shadower {
   async function askAfter(underWay: number, exchange: Exchange, shadow: Shadowing, sent: Sent): Promise<void> {
     const { rollout, candidate, settings } = shadow;
     const store = parts.store();
-    if (store === null || isTooIntricate(exchange.requestBody, ...exchange.responseChunks)) return;
+    if (store === null || isTooIntricate(exchange.requestBody, exchange.responseChunks)) return;
     const before = assemble(exchange);
     const answer = before.choices[0]?.message;
     if (answer === undefined || runsTools(before.request)) return;

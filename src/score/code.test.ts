@@ -119,6 +119,17 @@ describe('minimal diff', () => {
     expect(await rewrittenAs(inBlock)).toMatch(/^\d+ nodes changed, \d+ needed$/);
   });
 
+  test('takes time in proportion to a comment that is mostly space', async () => {
+    const timeOf = async (gap: number) => {
+      const started = process.cpuUsage();
+      await said(minimalDiff(), working(['write', { path: 'total.py', content: `# a${' '.repeat(gap)}b\n${fixed}` }]));
+      const { user, system } = process.cpuUsage(started);
+      return Math.max(10, (user + system) / 1000);
+    };
+    await timeOf(300);
+    expect((await timeOf(2_400)) / (await timeOf(300))).toBeLessThan(24); // 512 where each space is a place to begin and to end
+  });
+
   test('compares with the change that is known to do', async () => {
     const rewritten = working(['write', { path: 'total.py', content: 'def total(xs):\n    return 1 + sum(xs)\n' }]);
     const known = minimalDiff({ accepted: () => ({ 'total.py': fixed }) });

@@ -5,7 +5,8 @@
 import { isComment } from './bare-code.ts';
 import type { CodeNode } from './grammars.ts';
 
-const marks = /^\s*(?:[rRuU]?(?:"""|'''|")|\/\*+!?|\/{2,}!?|\*(?!\*?\/)|#+!?)?\s?|\s*(?:"""|'''|\*+\/)?\s*$/g;
+/** Of a line without white space around it. */
+const marks = /^(?:[rRuU]?(?:"""|'''|")|\/\*+!?|\/{2,}!?|\*(?!\*?\/)|#+!?)|(?:"""|'''|(?<!\*)\*+\/)$/g;
 
 type Commented = { readonly root: CodeNode; readonly text: string };
 
@@ -15,7 +16,7 @@ function linesOf({ root, text }: Commented): string[] {
     if (!isComment(node)) for (const child of node.children) find(child);
     else
       for (const line of text.slice(node.start, node.end).split('\n')) {
-        const said = line.replace(marks, '').trim();
+        const said = line.trim().replace(marks, '').trim();
         if (said !== '') lines.push(said);
       }
   };

@@ -4,6 +4,8 @@
  * addresses are left out first. null: too little text, or no language that stands out. Small on purpose: it tells an answer in
  * the wrong language from one in the right language, not Danish from Norwegian.
  */
+import { normalForm } from '../collect/normal-form.ts';
+
 const scripts: readonly (readonly [string, RegExp])[] = [
   ['ko', /\p{Script=Hangul}/u],
   ['ja', /[\p{Script=Hiragana}\p{Script=Katakana}]/u],
@@ -42,7 +44,7 @@ const enough = 20_000;
 const noise = /```[^`]*(?:```|$)|`[^`\n]*`|https?:\/\/\S+|(?<!\S)\S[^\s@]*@\S+/gu;
 
 export function languageOf(text: string): string | null {
-  const read = text.slice(0, enough).replace(noise, ' ').normalize('NFKC').toLowerCase();
+  const read = normalForm(text.slice(0, enough).replace(noise, ' ')).toLowerCase();
   const letters = new Map<string, number>();
   let latin = 0;
   for (const letter of read) {

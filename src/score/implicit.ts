@@ -7,6 +7,7 @@
  * Of several events of one user about one answer the mean counts; users are weighed as voters (voters.ts). The inference knows
  * the plainest English and Korean words and otherwise keeps silent: most messages say nothing about the answer before.
  */
+import { normalForm } from '../collect/normal-form.ts';
 import type { Signal, UserEvent } from '../collect/signal.ts';
 import { type ComputingScorer, mean, unmeasured } from './scorer.ts';
 import { askedIn, saidBy, storyOf } from './story.ts';
@@ -56,9 +57,7 @@ const enough = 2000;
 
 const wordsOf = (text: string): Set<string> =>
   new Set(
-    text
-      .slice(0, enough)
-      .normalize('NFKC')
+    normalForm(text.slice(0, enough))
       .toLowerCase()
       .match(/[\p{L}\p{N}]+/gu) ?? [],
   );

@@ -166,7 +166,7 @@ export function minimalDiff({ accepted, prices: given = {} }: MinimalDiffOptions
   if (odd !== undefined) throw new Error(`minimalDiff: ${odd[0]} costs ${odd[1]}; give a number from 0 to 100.`);
   return {
     name: 'minimal diff',
-    version: JSON.stringify(['minimal-diff', 5, prices, accepted === undefined ? null : String(accepted)]),
+    version: JSON.stringify(['minimal-diff', 6, prices, accepted === undefined ? null : String(accepted)]),
     // With a function of the user's it may do anything.
     ...(typeof accepted !== 'function' && { inProcess: true }),
     ...(accepted !== undefined && { usesLabels: 'corrections' }),

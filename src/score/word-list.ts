@@ -3,7 +3,9 @@
  * word of letters that are written with spaces between them is found only whole; Chinese, Japanese and Korean have endings and
  * no spaces, so there a phrase is found anywhere.
  */
-const plain = (text: string): string => text.normalize('NFKC').toLowerCase().replace(/\s+/gu, ' ').trim();
+import { normalForm } from '../collect/normal-form.ts';
+
+const plain = (text: string): string => normalForm(text).toLowerCase().replace(/\s+/gu, ' ').trim();
 const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&');
 const joined = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]/u;
 const inWord = '[\\p{L}\\p{N}_]';

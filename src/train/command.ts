@@ -138,6 +138,8 @@ export function trainCommand(): Command {
 async function begin(options: TrainOptions, opened: Opened): Promise<void> {
   const { config, store, artifacts, terminal } = opened;
   const say = (line: string) => (options.json ? console.error(plain(line)) : terminal.write(plain(line)));
+  if (options.estimate && !options.probe)
+    throw new ConfigError('An estimate is made by trying the engine: leave out --no-probe, or --estimate.');
   const agent = agentOf(config, options.agent);
   const reader = datasetReader(store, artifacts);
   const asked = await askedBy(options, opened);

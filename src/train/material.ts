@@ -3,8 +3,8 @@
  * by line and refused with its line number. What is longer than the model's context cannot be learned and is left out, counted.
  */
 import { createReadStream } from 'node:fs';
-import { createInterface } from 'node:readline';
 import { z } from 'zod';
+import { cutLines } from '../collect/cut-lines.ts';
 import { argumentsText, readMessage } from '../collect/message.ts';
 import type { CuratedExample, CuratedPair } from '../curate/examples.ts';
 import { ConfigError } from '../errors.ts';
@@ -119,12 +119,14 @@ export async function readPairs(path: string, codec: ChatCodec, tools: readonly 
   return out;
 }
 
+const longestLine = 4_000_000;
+
 export async function* jsonLines(path: string): AsyncGenerator<{ value: unknown; line: number }> {
   let line = 0;
-  for await (const text of createInterface({ input: createReadStream(path), crlfDelay: Infinity })) {
+  for await (const text of cutLines(createReadStream(path), longestLine)) {
     line++;
     if (text.trim() === '') continue;
-    if (text.length > 4_000_000) throw new ConfigError(`${path}, line ${line}: longer than 4 MB.`);
+    if (text.length > longestLine) throw new ConfigError(`${path}, line ${line}: longer than 4 MB.`);
     try {
       yield { value: JSON.parse(text), line };
     } catch (error) {

@@ -9,6 +9,7 @@
  * drop    nothing of the turn is kept
  */
 import { createHmac, hash } from 'node:crypto';
+import { normalForm } from '../normal-form.ts';
 
 export const policies = ['mask', 'hash', 'drop', 'never'] as const;
 export type Policy = (typeof policies)[number];
@@ -42,9 +43,7 @@ const isPlain = /^[!-~]+$/;
 
 /** One form for what people write in several: case, width, and what stands between digits. */
 export function plainValue(value: string): string {
-  const plain = isPlain.test(value)
-    ? value.toLowerCase()
-    : value.normalize('NFKC').toLowerCase().replace(/\s+/g, ' ').trim();
+  const plain = isPlain.test(value) ? value.toLowerCase() : normalForm(value).toLowerCase().replace(/\s+/g, ' ').trim();
   if (plain.includes('@')) return plain;
   const digits = plain.replace(/[^0-9]/g, '').length;
   return digits >= 6 && digits * 2 >= plain.length ? plain.replace(/[^\p{L}\p{N}]/gu, '') : plain;

@@ -1,8 +1,9 @@
 /** Checksums that a recognizer of the settings can name, over the letters and digits of what its pattern found. */
 import validator from 'validator';
+import { normalForm } from '../normal-form.ts';
 import { isGermanTaxId } from './national-id.ts';
 
-const digits = (value: string): string => value.normalize('NFKC').replace(/\D/g, '');
+const digits = (value: string): string => normalForm(value).replace(/\D/g, '');
 
 export const validators = {
   luhn: (value: string) => validator.isLuhnNumber(digits(value)),

@@ -16,7 +16,7 @@ import {
 import type { Engine, LoraSpec, ModelInfo } from '../engine.ts';
 import type { Tensors } from '../safetensors.ts';
 import { endTokens } from '../stop-tokens.ts';
-import { tokenizerFromFiles } from '../tokenizer.ts';
+import { type TextStream, tokenizerFromFiles } from '../tokenizer.ts';
 import { type ModelConfig, parameterCount, parameterShapes, parseModelConfig } from './config.ts';
 import { adapterShape, adapterShapes } from './lora.ts';
 import { inUnits, leastBytes, type MemoryNeed, machineMemory, memoryNeed, modelBytes, needInWords } from './memory.ts';
@@ -50,7 +50,7 @@ type Entry = {
   readonly name: string;
   readonly config: ModelConfig;
   readonly origin: Origin;
-  readonly decodeText: ((tokens: readonly number[]) => string) | undefined;
+  readonly textStream: (() => TextStream) | undefined;
   readonly model:
     | { readonly kind: 'trainable'; readonly trainer: Trainer }
     | { readonly kind: 'snapshot'; readonly weights: Weights; readonly version: number };
@@ -133,7 +133,7 @@ export function createOnnxEngine(options: OnnxEngineOptions = {}): Engine {
         threads,
         version,
         cacheBytes,
-        ...(entry.decodeText === undefined ? {} : { decodeText: entry.decodeText }),
+        ...(entry.textStream === undefined ? {} : { textStream: entry.textStream }),
         ...(options.slots === undefined ? {} : { slots: options.slots }),
       });
       const sampling: Sampling = { sampler, version, ready: undefined, users: 0, retired: false };
@@ -243,12 +243,12 @@ export function createOnnxEngine(options: OnnxEngineOptions = {}): Engine {
       return await inTurn(entry, () =>
         claiming(name, snapshotClaim(entry), async () => {
           const frozen = { kind: 'snapshot', weights: trainer.merged(), version: trainer.version } as const;
-          const { config, origin, decodeText } = entry;
+          const { config, origin, textStream } = entry;
           const made = {
             name,
             config,
             origin,
-            decodeText,
+            textStream,
             model: frozen,
             turn: Promise.resolve(),
             stepped: Promise.resolve(),
@@ -334,7 +334,7 @@ async function loadEntry(
     name,
     config,
     origin: { folder: found.folder, config: found.config, files: found.files, ...(base === undefined ? {} : { base }) },
-    decodeText: tokenizer === undefined ? undefined : (tokens) => tokenizer.decode(tokens, { skipSpecial: false }),
+    textStream: tokenizer && (() => tokenizer.stream({ skipSpecial: false })),
     model: { kind: 'trainable', trainer },
     turn: Promise.resolve(),
     stepped: Promise.resolve(),

@@ -48,7 +48,9 @@ async function scored(prompt: readonly number[], tokens: Int32Array): Promise<Fl
 }
 
 /** Token 0 is 'a', 1 is 'b' … so that stop strings can be read off the ids. */
-const decodeText = (tokens: readonly number[]) => tokens.map((id) => String.fromCharCode(97 + id)).join('');
+const letterOf = (id: number) => String.fromCharCode(97 + id);
+const decodeText = (tokens: readonly number[]) => tokens.map(letterOf).join('');
+const textStream = () => ({ push: letterOf, end: () => '' });
 
 const FREE: SampleParams = { maxTokens: 30, seed: 5, stopTokens: [] };
 const PROMPT = [3, 1, 4, 1, 5];
@@ -187,7 +189,7 @@ describe('generation ends', () => {
   });
 
   test('at a stop string that begins in one token and ends in another', async () => {
-    const s = await sampler({ decodeText });
+    const s = await sampler({ textStream });
     const [free] = await s.sample([PROMPT], { ...FREE, maxTokens: 60 });
     const text = decodeText([...free!.samples[0]!.tokens]);
     const stop = text.slice(40, 43);

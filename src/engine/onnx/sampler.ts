@@ -14,7 +14,8 @@ import { randomBytes } from 'node:crypto';
 import { EngineError } from '../../errors.ts';
 import { checkPrompt, checkSampling } from '../check-sampling.ts';
 import type { Sample, SampleParams, SampleResult, Tokens } from '../engine.ts';
-import { reachesStop } from '../reaches-stop.ts';
+import { createStopWatch, type StopStrings, stopStrings } from '../stop-text.ts';
+import type { TextStream } from '../tokenizer.ts';
 import { choose, type Rules, type Scores, type Stream, stream, uniformAt } from './choose.ts';
 import type { ModelConfig } from './config.ts';
 import { capacityFor, Decoder, type Prefix, promptBatches } from './decode.ts';
@@ -30,8 +31,8 @@ export type SamplerOptions = {
   readonly slots?: number; // 64
   /** Most memory for keys and values. */
   readonly cacheBytes?: number; // 1 GiB
-  /** Text of tokens; without it, stop strings are refused. */
-  readonly decodeText?: (tokens: readonly number[]) => string;
+  /** Begins to read tokens as text; without it, stop strings are refused. */
+  readonly textStream?: () => TextStream;
   /** Version of the weights, for the results. */
   readonly version?: number; // 0
 };
@@ -66,6 +67,7 @@ type Call = {
   readonly params: SampleParams;
   readonly rules: Rules;
   readonly stops: ReadonlySet<number>;
+  readonly stopStrings: StopStrings;
   readonly options: SampleOptions;
   readonly groups: readonly Group[];
   /** Groups before this one were taken up. */
@@ -97,6 +99,8 @@ type Attempt = {
   readonly tokens: number[];
   readonly logprobs: number[];
   readonly rawLogprobs: number[];
+  /** Told every token; true at a stop string. */
+  readonly reachesStop: (token: number) => boolean;
 };
 
 export async function createSampler(
@@ -154,7 +158,7 @@ class ContinuousSampler implements Sampler {
     options: SampleOptions = {},
   ): Promise<SampleResult[]> => {
     if (this.#closed) throw new EngineError('This sampler is closed.');
-    const rules = checkSampling(params, this.#options.decodeText !== undefined);
+    const rules = checkSampling(params, this.#options.textStream !== undefined);
     const checked = prompts.map((prompt, i) => this.#checkPrompt(prompt, i, params));
     options.signal?.throwIfAborted();
     if (prompts.length === 0) return [];
@@ -165,6 +169,7 @@ class ContinuousSampler implements Sampler {
         params,
         rules,
         stops: new Set(params.stopTokens ?? this.#config.eos_token_ids),
+        stopStrings: stopStrings(params.stop ?? []),
         options,
         groups,
         next: 0,
@@ -316,7 +321,9 @@ class ContinuousSampler implements Sampler {
   #start(group: Group, prefix: Prefix): void {
     const index = group.placed++;
     const place = stream(group.seed, group.prompt, index);
-    const attempt = { group, index, stream: place, tokens: [], logprobs: [], rawLogprobs: [] };
+    const { stopStrings: ends } = group.call;
+    const reachesStop = ends.length === 0 ? () => false : createStopWatch(ends, this.#options.textStream!());
+    const attempt = { group, index, stream: place, tokens: [], logprobs: [], rawLogprobs: [], reachesStop };
     if (group.call.params.maxTokens === 0) this.#finish(attempt, 'length');
     else if (!this.#extend(attempt, prefix.scores)) {
       this.#reserve([group]);
@@ -361,9 +368,7 @@ class ContinuousSampler implements Sampler {
       this.#sampledTokens++;
       call.options.onToken?.(group.index, attempt.index, choice.token);
       if (call.settled) return true; // the callback may have aborted
-      const stop = call.params.stop ?? [];
-      const stopped =
-        call.stops.has(choice.token) || (stop.length > 0 && reachesStop(tokens, stop, this.#options.decodeText!));
+      const stopped = call.stops.has(choice.token) || attempt.reachesStop(choice.token);
       if (!stopped && tokens.length < call.params.maxTokens) return false;
       this.#finish(attempt, stopped ? 'stop' : 'length');
     } catch (error) {

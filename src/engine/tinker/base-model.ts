@@ -61,7 +61,7 @@ export async function readBaseModel(folder: string): Promise<BaseModel> {
     adapterParameters: (rank) => layers * linear.reduce((sum, [out, into]) => sum + rank * (out + into), 0),
     ends: {
       stopTokens: typeof eos === 'number' ? [eos] : eos,
-      decodeText: tokenizer && ((tokens) => tokenizer.decode(tokens, { skipSpecial: false })),
+      textStream: tokenizer && (() => tokenizer.stream({ skipSpecial: false })),
     },
   };
 }

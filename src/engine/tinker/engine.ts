@@ -329,7 +329,7 @@ export function createTinkerEngine(options: TinkerOptions): Engine {
     async sample(model, prompts, params, { onToken, signal } = {}) {
       const entry = entryOf(model);
       const { bounds, ends } = entry.about;
-      checkSampling(params, ends.decodeText !== undefined);
+      checkSampling(params, ends.textStream !== undefined);
       for (const [i, prompt] of prompts.entries()) checkPrompt(bounds, prompt, i, params.maxTokens);
       signal?.throwIfAborted();
       const start = (sampler: Sampler) => ({

@@ -4,8 +4,8 @@ import { sampleResult, seedOf, wireSampling } from './sampling.ts';
 
 const { skyrl, tinker } = dialects;
 const sequence = { tokens: [1, 2, 3, 4], logprobs: [-1, -2, -3, -4], stop_reason: 'length' as const };
-const letters = (tokens: readonly number[]) => tokens.map((t) => 'abcdef'[t]).join('');
-const ends = { stopTokens: [], decodeText: letters };
+const letters = () => ({ push: (token: number) => 'abcdef'[token]!, end: () => '' });
+const ends = { stopTokens: [], textStream: letters };
 const asked = { promptSize: 3, version: 5, ends };
 
 test('a compiling server is asked for few lengths, never more than fit, and what is too much is cut off', () => {

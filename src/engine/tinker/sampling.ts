@@ -6,7 +6,8 @@
 import type { z } from 'zod';
 import { EngineError } from '../../errors.ts';
 import type { Sample, SampleParams, SampleResult } from '../engine.ts';
-import { reachesStop } from '../reaches-stop.ts';
+import { createStopWatch, type StopStrings, stopStrings } from '../stop-text.ts';
+import type { TextStream } from '../tokenizer.ts';
 import type { Dialect } from './dialects.ts';
 import { roundUp } from './shapes.ts';
 import { numbersIn, type sampled, type WireSampling } from './wire.ts';
@@ -14,7 +15,7 @@ import { numbersIn, type sampled, type WireSampling } from './wire.ts';
 /** What the model's folder says of ending. */
 export type Ends = {
   readonly stopTokens: readonly number[];
-  readonly decodeText?: ((tokens: readonly number[]) => string) | undefined;
+  readonly textStream?: (() => TextStream) | undefined;
 };
 
 export function wireSampling(
@@ -56,8 +57,9 @@ export function sampleResult(
   const n = params.n ?? 1;
   if (answer.sequences.length !== n)
     throw new EngineError(`The server answered with ${answer.sequences.length} samples where ${n} were asked for.`);
+  const stops = stopStrings(params.stop ?? []);
   return {
-    samples: answer.sequences.map((one) => sampleOf(one, params, ends)),
+    samples: answer.sequences.map((one) => sampleOf(one, params, stops, ends)),
     ...(params.promptLogprobs ? { promptLogprobs: promptLogprobs(dialect, answer.prompt_logprobs, promptSize) } : {}),
     version,
   };
@@ -65,22 +67,19 @@ export function sampleResult(
 
 function sampleOf(
   { tokens, logprobs, stop_reason: reason }: z.infer<typeof sampled>['sequences'][number],
-  { maxTokens, stop = [] }: SampleParams,
-  { decodeText }: Ends,
+  { maxTokens }: SampleParams,
+  stops: StopStrings,
+  { textStream }: Ends,
 ): Sample {
   if (logprobs?.length !== tokens.length)
     throw new EngineError(`The server gave ${logprobs?.length ?? 'no'} logprobs for ${tokens.length} sampled tokens.`);
   let size = Math.min(tokens.length, maxTokens);
   let finish: Sample['finish'] = size < tokens.length ? 'length' : reason;
-  if (stop.length > 0 && decodeText) {
-    const seen: number[] = [];
-    for (const token of tokens.slice(0, size)) {
-      seen.push(token);
-      if (!reachesStop(seen, stop, decodeText)) continue;
-      size = seen.length;
-      finish = 'stop';
-      break;
-    }
+  const end =
+    stops.length > 0 && textStream ? tokens.slice(0, size).findIndex(createStopWatch(stops, textStream())) : -1;
+  if (end !== -1) {
+    size = end + 1;
+    finish = 'stop';
   }
   const raw = numbersIn(logprobs).subarray(0, size);
   return { tokens: Int32Array.from(tokens.slice(0, size)), logprobs: raw, rawLogprobs: raw, finish };

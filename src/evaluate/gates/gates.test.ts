@@ -4,6 +4,7 @@ import { answerOf } from '../answer.ts';
 import type { Attempt } from '../match.ts';
 import { gateSettings, gatesOf } from './all.ts';
 import { diversityOf, ngramVector } from './diversity.ts';
+import { scaffold } from './scaffolding.ts';
 import { runsOf, withoutNumbers, wordsOf } from './words.ts';
 
 type Given = { solved?: boolean; say?: string; calls?: string[] } & Partial<
@@ -122,6 +123,17 @@ describe('a gate', () => {
     const escalating = gate('one-tool', () => ({ solved: false, say: 'A person will help.', calls: ['escalate'] }));
     expect(escalating).toMatchObject({ verdict: 'fail', candidate: 1, baseline: 0 });
     expect(gate('one-tool', () => ({ solved: true, calls: ['escalate'] })).verdict).toBe('pass');
+  });
+
+  it('scaffolding is looked for in time in proportion to what is said, however many lines it has', () => {
+    const timeOf = (text: string) => {
+      const started = process.cpuUsage();
+      scaffold.test(text);
+      const { user, system } = process.cpuUsage(started);
+      return Math.max(4, (user + system) / 1000);
+    };
+    for (const of of [(n: number) => '\n'.repeat(n), (n: number) => `**a**${' '.repeat(n)}b`])
+      expect(timeOf(of(32_000)) / timeOf(of(4_000))).toBeLessThan(24); // 64 where every line looks through all behind it
   });
 
   it('scaffolding: headings and closing phrases fail', () => {
