@@ -37,19 +37,8 @@ const upstream: Readonly<Record<string, readonly string[]>> = {
 };
 /** Files directly in src/ that stages may import; the others put stages together. */
 const forStages = [
-  ...[
-    'agent.ts',
-    'audit.ts',
-    'client-keys.ts',
-    'collector.ts',
-    'command.ts',
-    'config.ts',
-    'errors.ts',
-    'root.ts',
-    'terminal.ts',
-    'version.ts',
-  ],
-  ...['durable.ts', 'priority.ts', 'typescript.js', 'user-module.ts'],
+  ...['agent.ts', 'audit.ts', 'client-keys.ts', 'command.ts', 'config.ts', 'errors.ts', 'terminal.ts', 'version.ts'],
+  ...['collector.ts', 'durable.ts', 'priority.ts', 'root.ts', 'typescript.js', 'up-to.ts', 'user-module.ts'],
 ];
 /** Where a process begins: nothing imports these but each other. */
 const beginnings = ['main.ts', 'commands.ts'];

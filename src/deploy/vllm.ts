@@ -8,6 +8,7 @@
 import { request } from 'undici';
 import { z } from 'zod';
 import { BoundaryError } from '../errors.ts';
+import { upTo } from '../up-to.ts';
 
 export type AdapterServer = {
   /** The models it answers to, each with what it was loaded from. */
@@ -59,7 +60,9 @@ export function vllmServer(
         bodyTimeout: withinMs,
         signal: signal === undefined ? limit : AbortSignal.any([limit, signal]),
       });
-      const text = await textOf(response.body, named);
+      const sent = await upTo(mostBytes, response.body);
+      if (sent === null) throw new BoundaryError(`${named} answers with more than ${mostBytes} bytes.`);
+      const text = sent.toString('utf8');
       return { status: response.statusCode, text, json: jsonOf(text) };
     } catch (cause) {
       if (cause instanceof BoundaryError) throw cause;
@@ -121,17 +124,6 @@ export function vllmServer(
         throw problem(answer, `a first request to ${name}`);
     },
   };
-}
-
-async function textOf(body: AsyncIterable<Buffer>, named: string): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    size += chunk.length;
-    if (size > mostBytes) throw new BoundaryError(`${named} answers with more than ${mostBytes} bytes.`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function jsonOf(text: string): unknown {

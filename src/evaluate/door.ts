@@ -7,6 +7,7 @@ import { endKey, makeKey } from '../client-keys.ts';
 import { BoundaryError } from '../errors.ts';
 import { listKeys } from '../store/keys.ts';
 import type { Store } from '../store/postgres.ts';
+import { upTo } from '../up-to.ts';
 
 export type Door = {
   /** Address of the gateway, without /v1. */
@@ -16,6 +17,7 @@ export type Door = {
 
 const keyName = 'pawl evaluate';
 const leftAfterMs = 24 * 3_600_000;
+const mostBytes = 1024 * 1024;
 const knownWithinMs = 30_000;
 
 /** Makes the key, waits until the gateway knows it, and revokes it when `use` has ended in whatever way. */
@@ -57,7 +59,8 @@ async function untilKnown(url: string, token: string, signal?: AbortSignal): Pro
         headers: { authorization: `Bearer ${token}` },
         signal: signal === undefined ? late : AbortSignal.any([signal, late]),
       });
-      lastly = `it answered ${response.status}: ${(await response.text()).slice(0, 200)}`;
+      const said = await upTo(mostBytes, response.body);
+      lastly = `it answered ${response.status}: ${said?.toString('utf8').slice(0, 200) ?? 'with too much'}`;
       if (response.status === 400) return;
     } catch (error) {
       signal?.throwIfAborted();

@@ -8,6 +8,7 @@ import { parseUntrusted } from '../collect/untrusted.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Episode } from '../simulate/episode.ts';
 import { sequences } from '../train/datum.ts';
+import { upTo } from '../up-to.ts';
 
 const batch = 64;
 
@@ -94,6 +95,9 @@ export async function measureDriftThrough(
   return count === 0 || 2 * answered < written.length ? null : sum / count;
 }
 
+/** A line or two for each token. */
+const mostBytes = 64 * 1024 * 1024;
+
 /** The logprobs that the release gives a completion which another wrote. */
 async function wouldHave(
   { url, key, agent, release, timeoutSeconds }: Behind,
@@ -111,10 +115,10 @@ async function wouldHave(
       body: JSON.stringify({ model: agent, prompt: [...prompt, ...completion], max_tokens: 1, prompt_logprobs: 0 }),
       signal: signal === undefined ? late : AbortSignal.any([signal, late]),
     });
-    const text = await response.text();
-    if (!response.ok) return null;
+    const sent = await upTo(mostBytes, response.body);
+    if (!response.ok || sent === null) return null;
     type Told = { choices?: { prompt_logprobs?: (Record<string, { logprob?: unknown }> | null)[] }[] };
-    const told = ((parseUntrusted(text) ?? {}) as Told).choices?.[0]?.prompt_logprobs;
+    const told = ((parseUntrusted(sent.toString('utf8')) ?? {}) as Told).choices?.[0]?.prompt_logprobs;
     const known = completion.map((id, t) => told?.[prompt.length + t]?.[id]?.logprob);
     return known.every((one) => typeof one === 'number') ? known : null;
   } catch {

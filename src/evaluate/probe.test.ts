@@ -48,3 +48,23 @@ it('no more of a server that is known to be too slow', async () => {
     },
   });
 });
+
+it('an answer without an end is given up once it is too long, and does not fill the memory', async () => {
+  let sent = 0;
+  server = createServer((request, response) => {
+    request.resume();
+    const piece = Buffer.alloc(256 * 1024, 0x20);
+    const more = (): void => {
+      while (!response.destroyed && response.write(piece)) sent += piece.length;
+      if (!response.destroyed) response.once('drain', more);
+    };
+    more();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const door = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, key: 'secret' };
+  const used = { calls: 0, chats: 0, contextTokens: null, promptTokens: null, answerTokens: null, load: 0 };
+  const needs = needsOf(compatibilitySettings.parse({}), { ...used, tools: false, structured: false });
+  const { template } = await probeRelease({ door, agent: 'desk', release: 'v1' }, needs);
+  expect(template).toMatchObject({ status: 0, detail: 'it sent more than 1048576 bytes' });
+  expect(sent).toBeLessThan(64 * 1024 * 1024);
+});

@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseUntrusted } from '../collect/untrusted.ts';
 import { memoryUsed, tellMemory } from '../engine/memory-header.ts';
+import { upTo } from '../up-to.ts';
 import type { CheckName, Needs, Probe, Probed } from './compatibility.ts';
 import type { Door } from './door.ts';
 
@@ -70,8 +71,11 @@ async function ask({ door, agent, release, signal }: Asking, body: object, milli
       body: JSON.stringify({ model: agent, ...body }),
       signal: signal === undefined ? late : AbortSignal.any([signal, late]),
     });
-    const text = (await response.text()).slice(0, mostBytes);
+    const sent = await upTo(mostBytes, response.body);
     const took = performance.now() - began;
+    if (sent === null)
+      return { ...nothing, status: 0, detail: `it sent more than ${mostBytes} bytes`, milliseconds: took };
+    const text = sent.toString('utf8');
     if (response.status !== 200)
       return { ...nothing, status: response.status, detail: saidIn(text), milliseconds: took };
     const { choices, usage } = (parseUntrusted(text) ?? {}) as {
@@ -134,7 +138,8 @@ async function readCache(url: string, signal: AbortSignal | undefined): Promise<
   const late = AbortSignal.timeout(5_000);
   try {
     const response = await fetch(url, { signal: signal === undefined ? late : AbortSignal.any([signal, late]) });
-    return response.ok ? cacheUse((await response.text()).slice(0, 8 * mostBytes)) : null;
+    const page = await upTo(8 * mostBytes, response.body);
+    return response.ok && page !== null ? cacheUse(page.toString('utf8')) : null;
   } catch {
     signal?.throwIfAborted();
     return null;

@@ -1,5 +1,6 @@
 /** One more answer of an upstream to a request that has had its own: whole, not streamed, and of bounded size. */
 import type { IncomingHttpHeaders } from 'node:http';
+import { upTo } from '../up-to.ts';
 import { callHeaders } from './headers.ts';
 import type { Upstreams } from './upstreams.ts';
 
@@ -29,15 +30,8 @@ export async function fetchAnswer(
     bodyTimeout: silenceMs,
     signal,
   });
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of response.body as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > mostAnswerBytes) return null; // leaving the loop ends the call
-    chunks.push(chunk);
-  }
-  const bytes = Buffer.concat(chunks);
-  if (response.statusCode !== 200) return null;
+  const bytes = await upTo(mostAnswerBytes, response.body);
+  if (bytes === null || response.statusCode !== 200) return null;
   const json: unknown = JSON.parse(bytes.toString('utf8'));
   return Array.isArray((json as { choices?: unknown } | null)?.choices) ? { bytes, json } : null;
 }

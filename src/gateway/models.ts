@@ -1,5 +1,6 @@
 /** GET /v1/models: what all upstreams offer, in one list. An upstream that does not answer is left out of it. */
 import type { ServerResponse } from 'node:http';
+import { upTo } from '../up-to.ts';
 import { decodeSegment } from './door.ts';
 import { openaiErrors, sendJson } from './error-shape.ts';
 import type { Upstreams } from './upstreams.ts';
@@ -19,15 +20,10 @@ export async function modelsOf(upstreams: Upstreams, name: string): Promise<read
     bodyTimeout: waitMs,
     signal: AbortSignal.timeout(waitMs),
   });
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxBytes) throw new Error(`upstream ${name} lists more than ${maxBytes} bytes of models`);
-    chunks.push(chunk);
-  }
+  const sent = await upTo(maxBytes, body);
+  if (sent === null) throw new Error(`upstream ${name} lists more than ${maxBytes} bytes of models`);
   if (statusCode !== 200) throw new Error(`upstream ${name} answered ${statusCode}`);
-  const { data } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { data?: unknown };
+  const { data } = JSON.parse(sent.toString('utf8')) as { data?: unknown };
   if (!Array.isArray(data)) throw new Error(`upstream ${name} sent no list of models`);
   return data.filter((model): model is Model => typeof model?.id === 'string');
 }

@@ -7,6 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { parseUntrusted } from '../collect/untrusted.ts';
+import { upTo } from '../up-to.ts';
 import type { ChatMessage } from './ask-prompt.ts';
 
 export type Usage = { readonly promptTokens: number; readonly completionTokens: number };
@@ -174,7 +175,9 @@ async function send(url: string, options: JudgeServerOptions, body: object, sign
       signal: AbortSignal.any([signal, late]),
       redirect: 'error',
     });
-    const text = await readText(response);
+    const sent = await upTo(answerBytes, response.body);
+    if (sent === null) throw new Error(`it sent more than ${answerBytes} bytes`);
+    const text = sent.toString('utf8');
     const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);
     return {
       status: response.status,
@@ -190,15 +193,4 @@ async function send(url: string, options: JudgeServerOptions, body: object, sign
       : `cannot be reached: ${cause instanceof Error ? cause.message : message}`;
     return { status: 0, text: '', retryAfterMs: null, problem: why };
   }
-}
-
-async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
-    bytes += chunk.length;
-    if (bytes > answerBytes) throw new Error(`it sent more than ${answerBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

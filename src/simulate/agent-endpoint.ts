@@ -6,6 +6,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isObject, parseUntrusted } from '../collect/untrusted.ts';
+import { upTo } from '../up-to.ts';
 import type { AgentEnd, OwnAgent, Start } from './agent-episode.ts';
 
 export type EndpointOptions = {
@@ -49,14 +50,9 @@ const bodyOf = ({ task, episode, seed, baseUrl, key }: Start): object => ({
 });
 
 async function read(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > responseBytes) throw new Error(`its response is over ${responseBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
+  const sent = await upTo(responseBytes, response);
+  if (sent === null) throw new Error(`its response is over ${responseBytes} bytes`);
+  return sent.toString('utf8');
 }
 
 function endOf(url: string, status: number, text: string, characters: number): AgentEnd {

@@ -7,6 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { argumentsText, readMessage } from '../collect/message.ts';
+import { upTo } from '../up-to.ts';
 import type { AssistantMessage, ToolCall } from './message.ts';
 import type { Conversation, PlayedTurn, Player, TurnTokens } from './player.ts';
 
@@ -130,27 +131,18 @@ async function send(
       signal,
     });
     const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);
+    const sent = await upTo(answerBytes, response.body);
+    if (sent === null) throw new Error(`The answer has more than ${answerBytes} bytes.`);
     return {
       status: response.status,
       retryAfter: seconds >= 0 ? seconds * 1000 : null,
-      text: await readText(response),
+      text: sent.toString('utf8'),
     };
   } catch (error) {
     if (signal.aborted) throw error;
     const { cause, message } = error as Error;
     return { status: 503, retryAfter: null, text: cause instanceof Error ? cause.message : message };
   }
-}
-
-async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
-    bytes += chunk.length;
-    if (bytes > answerBytes) throw new Error(`The answer has more than ${answerBytes} bytes.`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function requestBody(options: HttpPlayerOptions, one: Conversation): Record<string, unknown> {

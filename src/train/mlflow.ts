@@ -10,6 +10,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 import { z } from 'zod';
+import { upTo } from '../up-to.ts';
 import type { StepMetrics } from './metrics.ts';
 import type { MlflowSettings } from './mlflow-settings.ts';
 import type { RunRecord, RunStatus, RunStore } from './run-record.ts';
@@ -62,14 +63,9 @@ const serverAt = ({ url, token, user }: MlflowSettings, answerMs: number, signal
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.any([signal(), AbortSignal.timeout(answerMs)]),
     });
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    for await (const chunk of stream as AsyncIterable<Buffer>) {
-      bytes += chunk.length;
-      if (bytes > largestAnswer) throw new Refused(`it answered with more than ${largestAnswer} bytes`);
-      chunks.push(chunk);
-    }
-    const text = Buffer.concat(chunks).toString();
+    const sent = await upTo(largestAnswer, stream);
+    if (sent === null) throw new Refused(`it answered with more than ${largestAnswer} bytes`);
+    const text = sent.toString('utf8');
     if (statusCode >= 200 && statusCode < 300) return text === '' ? {} : JSON.parse(text);
     const found = `it answered ${statusCode}${reasonIn(text)}`;
     throw statusCode >= 500 || statusCode === 408 || statusCode === 429 ? new Error(found) : new Refused(found);

@@ -1,5 +1,6 @@
 /** Asks a Presidio analyzer (POST /analyze), a text at a time and a few at once. What it does not answer in time is an error. */
 import { z } from 'zod';
+import { upTo } from '../../up-to.ts';
 import type { Span } from '../redact/redactor.ts';
 import { parseUntrusted } from '../untrusted.ts';
 import { entityKind, type FindEntities } from './finder.ts';
@@ -49,7 +50,9 @@ async function send(
       await response.body?.cancel();
       throw new Error(`answered ${response.status}; has it a model for the language ${asked.language}?`);
     }
-    return await readText(response);
+    const sent = await upTo(MOST_BYTES, response.body);
+    if (sent === null) throw new Error(`answered more than ${MOST_BYTES} bytes`);
+    return sent.toString('utf8');
   } catch (error) {
     const { message, cause } = error as Error;
     const why = late.aborted
@@ -59,17 +62,6 @@ async function send(
         : message;
     throw new Error(`The Presidio analyzer at ${url} (pii.model) ${why}`, { cause: error });
   }
-}
-
-async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
-    bytes += chunk.length;
-    if (bytes > MOST_BYTES) throw new Error(`answered more than ${MOST_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** Python counts characters, we count UTF-16 units. */

@@ -7,6 +7,7 @@
  * A server that is away, slow, or has no series for a release is unmeasured, and never a failure.
  */
 import { z } from 'zod';
+import { upTo } from '../../up-to.ts';
 import { shareEvidence } from '../evidence.ts';
 import type { Both, Check, End, Sides } from './check.ts';
 import { words } from './check.ts';
@@ -99,7 +100,9 @@ async function asked(
     await response.body?.cancel();
     throw new Error(`it answered ${response.status}`);
   }
-  const { data } = answer.parse(JSON.parse(await cappedText(response)));
+  const sent = await upTo(mostBytes, response.body);
+  if (sent === null) throw new Error(`its answer is larger than ${mostBytes} bytes`);
+  const { data } = answer.parse(JSON.parse(sent.toString('utf8')));
   const values = new Map<number, number>();
   for (const { values: series } of data.result)
     for (const [at, text] of series) {
@@ -107,15 +110,4 @@ async function asked(
       if (Number.isFinite(value)) values.set(at, (values.get(at) ?? 0) + value);
     }
   return values;
-}
-
-async function cappedText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length;
-    if (size > mostBytes) throw new Error(`its answer is larger than ${mostBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { z } from 'zod';
 import { EngineError } from '../../errors.ts';
+import { upTo } from '../../up-to.ts';
 import { protoType } from './proto.ts';
 import { refusal } from './wire.ts';
 
@@ -109,7 +110,9 @@ export function createTransport(options: TransportOptions): Transport {
         },
         ...(init.body === undefined ? {} : { body: init.body as NonNullable<RequestInit['body']> }),
       });
-      const bytes = await readCapped(response, init.maxBytes ?? maxAnswerBytes);
+      const most = init.maxBytes ?? maxAnswerBytes;
+      const bytes = await upTo(most, response.body);
+      if (bytes === null) throw new EngineError(`The server's answer has more than ${most} bytes and is not read.`);
       return { status: response.status, headers: response.headers, bytes };
     } catch (cause) {
       stopping.throwIfAborted();
@@ -240,17 +243,6 @@ async function waitUnless(ms: number, ending: AbortSignal, signal?: AbortSignal)
   } catch {
     both.throwIfAborted();
   }
-}
-
-async function readCapped(response: Response, cap: number): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length;
-    if (size > cap) throw new EngineError(`The server's answer has more than ${cap} bytes and is not read.`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 /** fetch says what happened only in the cause of its error. */
