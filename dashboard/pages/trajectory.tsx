@@ -42,7 +42,7 @@ export function Trajectory({ id }: { readonly id: string }) {
   );
 }
 
-function Summary({ trajectory: t, keys }: Detail) {
+function Summary({ trajectory: t, keys, money: spent }: Detail) {
   return (
     <Panel title="In short">
       <Figures>
@@ -55,6 +55,7 @@ function Summary({ trajectory: t, keys }: Detail) {
         />
         <Figure label="Time in the model" value={duration(t.latencyMs)} />
         <Figure label="Tokens" value={`${short(t.promptTokens)} → ${short(t.completionTokens)}`} note="shown → said" />
+        {spent !== null && <Figure label="Cost" value={fixed(spent, 4)} note="by today’s prices" />}
         <Figure label="Release" value={<span dir="auto">{t.release}</span>} />
         <Figure label="Consent" value={t.consent} tone={t.consent === 'given' ? 'good' : 'plain'} note={t.origin} />
         <Figure

@@ -56,6 +56,7 @@ const page = async (query: string) =>
 const idsOf = async (query: string) => (await page(query)).trajectories.map(({ id }) => id);
 
 const minute = 60_000;
+const local = { baseUrl: 'http://127.0.0.1:1/v1', price: { prompt: 1000, completion: 5000 } };
 
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'pawl-api-'));
@@ -68,7 +69,7 @@ beforeAll(async () => {
     artifacts: openArtifacts({ home }),
     config: {
       agents: [],
-      upstreams: {},
+      upstreams: parseConfig({ upstreams: { local } }, {}, '/').upstreams,
       engine: { kind: 'embedded' },
       retention: { days: null, datasets: null, afterTraining: null },
       pii: piiSettings.parse({}),
@@ -240,6 +241,8 @@ describe('GET /api/trajectories/{id}', () => {
       ['resolved', 1],
     ]);
     expect(found.keys).toEqual(['order:1']);
+    // Two turns of 12 and 4 tokens each.
+    expect(found.money).toBeCloseTo(0.064, 12);
     expect(found.next).toBeNull();
   });
 
@@ -251,6 +254,7 @@ describe('GET /api/trajectories/{id}', () => {
       const found: shape.TrajectoryDetail = shape.oneTrajectorySchema.parse(await answer.json());
       expect(found.turns).toHaveLength(1);
       seen.push(found.turns[0]!.status);
+      expect(found.money).toBeCloseTo(0.064, 12);
       next = found.next;
     }
     expect(seen).toEqual(['ok', 'error']);

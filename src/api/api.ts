@@ -10,6 +10,7 @@ import type { Artifacts } from '../artifacts/artifacts.ts';
 import { makeKey } from '../client-keys.ts';
 import { healthOf } from '../collect/health.ts';
 import { readableId, typedUser } from '../collect/person.ts';
+import { moneyOfAll } from '../collect/price.ts';
 import type { Config } from '../config.ts';
 import { ArtifactError, ConflictError, NotFoundError, RequestError, StoreError } from '../errors.ts';
 import { revokeEverywhere, unconfirmedBy } from '../gateway/revoke.ts';
@@ -22,7 +23,7 @@ import { readTrajectoryLineage } from '../store/lineage.ts';
 import type { Store } from '../store/postgres.ts';
 import { isSearch, searchTrajectories } from '../store/search-trajectories.ts';
 import { readSiblings } from '../store/siblings.ts';
-import { findTrajectory, listTrajectories, readTrajectory } from '../store/trajectories.ts';
+import { findTrajectory, listTrajectories, readTokens, readTrajectory } from '../store/trajectories.ts';
 import { readTrajectoryFacts } from '../store/trajectory-facts.ts';
 import { version } from '../version.ts';
 import { createAttempts } from './attempts.ts';
@@ -269,6 +270,7 @@ function routesOf(parts: ApiParts) {
           siblingsCut: cut,
           signals: found.signals.map(wireSignal),
           keys: found.keys,
+          money: moneyOfAll(await reading(() => readTokens(store, found.trajectory)), parts.config.upstreams),
           signalsCut: found.signalsCut,
           next: found.cut ? turnCursor(found.turns.at(-1)!) : null,
         },

@@ -229,6 +229,10 @@ export const oneTrajectorySchema = z
     siblingsCut: z.boolean().openapi({ description: 'true: there are more than one answer holds.' }),
     signals: z.array(signalSchema),
     keys: z.array(z.string()),
+    money: z.number().nullable().openapi({
+      description:
+        'What all its turns cost, by the prices that are set today (`upstreams.NAME.price`); null: no upstream of it has a price, or none counted tokens.',
+    }),
     signalsCut: z.boolean().openapi({
       description: 'true: there are more signals, keys or comments than one answer holds; the latest are here.',
     }),

@@ -6,10 +6,17 @@ import { cancelledAmong } from '../store/cancelled.ts';
 import type { Store } from '../store/postgres.ts';
 import { isSearch, type Search, searchTrajectories, votes } from '../store/search-trajectories.ts';
 import { readSiblings } from '../store/siblings.ts';
-import { listTrajectories, readTrajectory, type TrajectoryFilter, type TrajectoryPage } from '../store/trajectories.ts';
+import {
+  listTrajectories,
+  readTokens,
+  readTrajectory,
+  type TrajectoryFilter,
+  type TrajectoryPage,
+} from '../store/trajectories.ts';
 import { type Column, table } from '../terminal.ts';
 import { importCommand } from './import-command.ts';
 import { readableId, typedUser } from './person.ts';
+import { moneyOfAll } from './price.ts';
 import { timelineOf } from './timeline.ts';
 import { clock, duration, timelineLines } from './timeline-print.ts';
 import { type Consent, consents, type Origin, origins, type Trajectory } from './trajectory.ts';
@@ -152,7 +159,7 @@ const shownTurns = 200;
 
 /** One conversation at a terminal, as `trajectories show` and `review` show it. */
 export async function showTrajectory(
-  { store, terminal, secret }: Pick<Opened, 'store' | 'terminal' | 'secret'>,
+  { store, terminal, secret, config }: Pick<Opened, 'store' | 'terminal' | 'secret' | 'config'>,
   id: string,
   options: Partial<ShowOptions>,
 ): Promise<void> {
@@ -169,13 +176,14 @@ export async function showTrajectory(
     agent: trajectory.agent,
     turns: turns.map((turn) => turn.id),
   });
+  const money = moneyOfAll(await readTokens(store, trajectory), config.upstreams);
   if (options.json) {
-    terminal.write(JSON.stringify({ ...found, siblings: [...siblings.values()].flat(), siblingsCut }, null, 2));
+    terminal.write(JSON.stringify({ ...found, money, siblings: [...siblings.values()].flat(), siblingsCut }, null, 2));
     return;
   }
   const print = { columns: terminal.columns, paint: terminal.paint, full: options.full === true };
   const timeline = timelineOf(turns, signals, siblings);
-  for (const line of timelineLines(trajectory, timeline, print, { ...found, siblingsCut })) terminal.write(line);
+  for (const line of timelineLines(trajectory, timeline, print, { ...found, money, siblingsCut })) terminal.write(line);
 }
 
 const show = withConfigOption(new Command('show'))

@@ -4,6 +4,7 @@
  */
 import { cut, oneLine, plain, type Terminal, width, wrap } from '../terminal.ts';
 import { argumentsText } from './message.ts';
+import { moneyText } from './price.ts';
 import type { Signal } from './signal.ts';
 import type { Shown, Step, Timeline } from './timeline.ts';
 import type { Trajectory } from './trajectory.ts';
@@ -153,12 +154,15 @@ function pack(parts: readonly string[], columns: number): string[] {
 }
 
 /** What reading left out. */
-export type LeftOut = {
+/** What is known of a conversation besides its turns, and what of them is not here. */
+export type Beside = {
   readonly tooLarge: readonly string[];
   readonly signalsCut: boolean;
   readonly siblingsCut?: boolean;
+  /** What its tokens cost; null: nobody can say. */
+  readonly money?: number | null;
 };
-const nothingLeftOut: LeftOut = { tooLarge: [], signalsCut: false };
+const nothingBeside: Beside = { tooLarge: [], signalsCut: false };
 
 function stepLines(step: Step, number: number, options: PrintOptions, tooLarge: boolean): string[] {
   const { turn } = step;
@@ -203,7 +207,7 @@ export function timelineLines(
   trajectory: Trajectory,
   timeline: Timeline,
   options: PrintOptions,
-  leftOut: LeftOut = nothingLeftOut,
+  beside: Beside = nothingBeside,
 ): string[] {
   const { paint } = options;
   const facts = [
@@ -212,6 +216,7 @@ export function timelineLines(
     `consent ${trajectory.consent}`,
     `${trajectory.turns} turn${trajectory.turns === 1 ? '' : 's'}`,
     tokens(trajectory.promptTokens, trajectory.completionTokens),
+    ...(beside.money == null ? [] : [`cost ${moneyText(beside.money)}`]),
     `${duration(trajectory.latencyMs)} of waiting`,
     clock(trajectory.startedAt),
   ];
@@ -224,7 +229,7 @@ export function timelineLines(
     ...wrap(oneLine(facts.join(' · ')), options.columns).map((line) => paint.dim(line)),
   ];
   for (const [i, step] of timeline.steps.entries()) {
-    const lines = stepLines(step, i + 1, options, leftOut.tooLarge.includes(step.turn.id));
+    const lines = stepLines(step, i + 1, options, beside.tooLarge.includes(step.turn.id));
     out.push('');
     append(out, lines);
   }
@@ -232,7 +237,7 @@ export function timelineLines(
     out.push('', paint.dim(`… ${grouped(trajectory.turns - timeline.steps.length)} more turns (--turns shows them)`));
   if (timeline.signals.length > 0) out.push('', paint.bold('── signals'));
   for (const signal of timeline.signals) append(out, signalLines(signal, options));
-  if (leftOut.signalsCut) out.push('', paint.dim('… more signals, keys or comments than are shown'));
-  if (leftOut.siblingsCut) out.push('', paint.dim('… more siblings than are shown'));
+  if (beside.signalsCut) out.push('', paint.dim('… more signals, keys or comments than are shown'));
+  if (beside.siblingsCut) out.push('', paint.dim('… more siblings than are shown'));
   return out;
 }

@@ -140,6 +140,21 @@ describe('the printed timeline', () => {
     expect(print(turns)).toMatch(/turn 2 .*\n {3}stop\n/);
   });
 
+  test('what it cost stands beside its tokens where somebody knows it', () => {
+    const timeline = timelineOf([turn(1, [ask], { content: 'A' })], []);
+    const said = (money: number | null) =>
+      timelineLines(
+        trajectory,
+        timeline,
+        { columns: 200, paint: paint(false), full: false },
+        {
+          ...{ tooLarge: [], signalsCut: false, money },
+        },
+      )[1];
+    expect(said(0.064)).toMatch(/ tokens · cost 0\.0640 · /);
+    expect(said(null)).not.toContain('cost');
+  });
+
   test('shows tool calls with arguments, results by tool name, reasoning, and signals of the turn', () => {
     const text = print(
       [

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
   type Answered,
-  costOf,
   exploringBody,
   mostBytes,
   type Present,
@@ -119,11 +118,6 @@ describe('what is asked', () => {
 
 describe('what it costs', () => {
   const price = { prompt: 2, completion: 10 };
-
-  it('is tokens by the million, and nothing without a price', () => {
-    expect(costOf({ promptTokens: 500_000, completionTokens: 100_000 }, price)).toBe(2);
-    expect(costOf({ promptTokens: 500_000, completionTokens: 100_000 }, undefined)).toBe(0);
-  });
 
   it('at most a token for each byte, and the longest answer', () => {
     const priced = exploreSettings.parse({ price, moneyPerDay: 1, maxTokens: 1000 });

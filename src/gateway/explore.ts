@@ -7,6 +7,7 @@
  * answer, and nobody acts on it.
  */
 import { mayTrain, type Training } from '../collect/own-traffic.ts';
+import { moneyOf, type Tokens } from '../collect/price.ts';
 import type { Consent, Origin } from '../collect/trajectory.ts';
 import type { Endpoint, TurnStatus } from '../collect/turn.ts';
 import type { ExploreSettings } from './explore-settings.ts';
@@ -129,17 +130,12 @@ export function runsTools({ tools, web_search_options: search, plugins }: Body):
   return Array.isArray(tools) && tools.some((tool) => !agentsOwn.has((tool as { type?: string } | null)?.type ?? ''));
 }
 
-export type Usage = { readonly promptTokens: number; readonly completionTokens: number };
-
-export const costOf = ({ promptTokens, completionTokens }: Usage, price: ExploreSettings['price']): number =>
-  price === undefined ? 0 : (promptTokens * price.prompt + completionTokens * price.completion) / 1e6;
-
 /** The most one call can cost, set aside before it is made: a token is at least one byte of what is sent. */
 export const worstCost = (bytes: number, body: Body, { price, maxTokens }: ExploreSettings): number =>
-  costOf({ promptTokens: bytes, completionTokens: tokenLimit(body, maxTokens) }, price);
+  moneyOf({ promptTokens: bytes, completionTokens: tokenLimit(body, maxTokens) }, price);
 
 /** What an answer says of its tokens; null: nothing one could charge by. */
-export function usageOf(answer: unknown): Usage | null {
+export function usageOf(answer: unknown): Tokens | null {
   const usage = (answer as { usage?: { prompt_tokens?: unknown; completion_tokens?: unknown } } | null)?.usage;
   const [promptTokens, completionTokens] = [usage?.prompt_tokens, usage?.completion_tokens];
   const isCount = (value: unknown): value is number => typeof value === 'number' && value >= 0 && value < 1e9;

@@ -9,6 +9,7 @@ import type { Logger } from 'pino';
 import type { Exchange } from '../collect/exchange.ts';
 import { mayTrain, type Training } from '../collect/own-traffic.ts';
 import { hashedId } from '../collect/person.ts';
+import { moneyOf, type Tokens } from '../collect/price.ts';
 import type { Recorder } from '../collect/recorder.ts';
 import type { Consent } from '../collect/trajectory.ts';
 import { uuidv7 } from '../collect/uuid.ts';
@@ -19,14 +20,12 @@ import { isFlagOn } from '../store/flags.ts';
 import type { Store } from '../store/postgres.ts';
 import { type Asking, fetchAnswer } from './ask-again.ts';
 import {
-  costOf,
   exploringBody,
   type Present,
   type Refusal,
   runsTools,
   type Sampling,
   shouldExplore,
-  type Usage,
   usageOf,
   worstCost,
 } from './explore.ts';
@@ -130,7 +129,7 @@ export function createExplorer(parts: ExplorerParts): Explorer {
       metrics.explorationAsked(known.agent);
       const usage = await ask(known, { ...sent, body: exploringBody(body, sampling, settings.maxTokens) }, sampling);
       // What a call that failed has cost is not known, nor what one without numbers has: then the most it can be.
-      spent += usage === null || usage === 'unknown' ? worst : costOf(usage, settings.price);
+      spent += usage === null || usage === 'unknown' ? worst : moneyOf(usage, settings.price);
       if (noteResult(agent, usage !== null) || closing.signal.aborted) continue;
       log.warn({ agent: known.agent, release: known.release }, 'explore: a further answer failed; pausing');
       break;
@@ -144,7 +143,7 @@ export function createExplorer(parts: ExplorerParts): Explorer {
   }
 
   /** One answer, recorded: what it says of its tokens; null: it failed. */
-  async function ask(known: Known, sent: Asking, sampling: Sampling): Promise<Usage | 'unknown' | null> {
+  async function ask(known: Known, sent: Asking, sampling: Sampling): Promise<Tokens | 'unknown' | null> {
     const startedAt = Date.now();
     const began = performance.now();
     const answer = await fetchAnswer(parts.upstreams.get(known.upstream), sent, closing.signal).catch(() => null);

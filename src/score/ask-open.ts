@@ -6,6 +6,7 @@
  */
 import { createHash, randomInt } from 'node:crypto';
 import { z } from 'zod';
+import { moneyOf } from '../collect/price.ts';
 import { redact } from '../collect/redact/redact.ts';
 import { ConfigError } from '../errors.ts';
 import { addJudging, type Spent, spentToday } from '../store/judging.ts';
@@ -16,7 +17,7 @@ import type { Ask, Asked, AskedAbout, Call, Judge, Question, Verdict } from './a
 import { readAnswer, withControl } from './ask-answer.ts';
 import { fitBlocks, marksFor, promptOf } from './ask-prompt.ts';
 import { JudgeAway, type JudgeServer, openJudgeServer, type Usage } from './ask-server.ts';
-import type { JudgeSettings, Judging, TokenPrice } from './judge-settings.ts';
+import type { JudgeSettings, Judging } from './judge-settings.ts';
 
 export type JudgeCounts = Spent & {
   /** Verdicts that were kept already. */
@@ -250,9 +251,6 @@ const pauseAfter = (failures: number): number => Math.min(86_400_000, 1_800_000 
 
 const tokensOf = (texts: readonly string[]): number =>
   Math.ceil(texts.reduce((sum, { length }) => sum + length, 0) / expected.charactersPerToken);
-
-const moneyOf = (usage: Usage, price: TokenPrice = { prompt: 0, completion: 0 }): number =>
-  (usage.promptTokens * price.prompt + usage.completionTokens * price.completion) / 1e6;
 
 /** Calls in flight count with what they are expected to cost, so that many at once do not go over it together. */
 function createBudget(store: Store, { run, day }: JudgeSettings['budget']) {

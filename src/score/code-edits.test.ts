@@ -63,6 +63,20 @@ describe('a change is read out of', () => {
     ['a shell’s command', one({ command: `apply_patch <<'EOF'\n${patch}EOF\n` }, 'shell')],
     ['a diff in a shell’s command', one({ cmd: `git apply <<'EOF'\n${diff}EOF\nnpm test\n` }, 'shell')],
     [
+      'a file that a shell shows and writes',
+      [
+        ['shell', { command: 'cat total.py' }, file],
+        ['shell', { command: `cat > total.py <<'EOF'\n${fixed}EOF\n` }, ''],
+      ],
+    ],
+    [
+      'a file that a shell edits, shown by another tool',
+      [
+        ['read', { path: '/repo/total.py' }, file],
+        ['shell', { command: ['bash', '-lc', "cd /repo && sed -i 's/s = 0/s = 1/' total.py"] }, ''],
+      ],
+    ],
+    [
       'a file that another tool calls by a longer path',
       [
         ['read', { path: '/repo/total.py' }, file],
@@ -133,11 +147,29 @@ test('pieces of a file that nobody read stand beside each other before and after
   );
 });
 
+test('a new file of a shell is stray by its name, like any other', async () => {
+  const edit: Call = ['edit', { path: 'total.py', old_str: 's = 0', new_str: 's = 1' }, 'ok'];
+  const left: Call = ['shell', { command: "cat > debug_total.py <<'EOF'\nx = 1\nEOF" }, ''];
+  const gone: Call = ['shell', { command: 'python debug_total.py; rm debug_total.py' }, '1'];
+  expect((await judged([read, edit, left])).reason).toBe('1 nodes changed, 1 needed; 5 of stray files');
+  expect((await judged([read, edit, left, gone])).reason).toBe('1 nodes changed, 1 needed');
+});
+
+test('calls that may have changed what nobody can read are named, and change nothing else', async () => {
+  const edit: Call = ['edit', { path: 'total.py', old_str: 's = 0', new_str: 's = 1' }, 'ok'];
+  const sed: Call = ['shell', { command: "sed -i 's/[0-9]/1/' mean.py" }, ''];
+  expect(await judged([read, edit, sed])).toMatchObject({
+    value: 1,
+    reason: '1 nodes changed, 1 needed; 1 call may have changed what cannot be read',
+  });
+  expect(await judged([read, sed])).toMatchObject({ value: null, reason: 'what was changed cannot be read' });
+});
+
 test('of a text with gaps for a model to fill, nothing is known', async () => {
   const sketch: Call = [
     'edit_file',
     { target_file: 'total.py', code_edit: '# ... existing code ...\n    s = 1\n' },
     'ok',
   ];
-  expect(await judged([read, sketch])).toMatchObject({ value: null, reason: 'no code was changed' });
+  expect(await judged([read, sketch])).toMatchObject({ value: null, reason: 'what was changed cannot be read' });
 });

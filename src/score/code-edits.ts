@@ -2,25 +2,19 @@
  * The changes to files that an agent made by calling tools, put together from the recording: what a file was before the first
  * change and after the last. Known are the shapes that most coding agents use: a path with the whole text (content, file_text,
  * new_contents), with a piece and what takes its place (old_string and new_string, old_str and new_str, search and
- * replace), alone or as a list, with a text for a line (insert_line); or a patch (patch.ts), which may stand in a shell's command.
+ * replace), alone or as a list, with a text for a line (insert_line); a patch (patch.ts); or a shell's command (shell-writes.ts).
  *
  * What a file held is taken from what a tool that reads returned for its path. Where that was not recorded, or a piece does not stand
- * in it, the pieces stand for the file: before the changes, and after them. Files that a shell wrote otherwise are not seen.
+ * in it, the pieces stand for the file: before the changes, and after them. Calls that may have changed files in a way that nobody can
+ * read are counted.
  */
 import type { Turn } from '../collect/turn.ts';
 import { isObject, type JsonObject, listOf, parseUntrusted } from '../collect/untrusted.ts';
-import { type Piece, patchOf, replaced, searchedPieces } from './patch.ts';
-import { judgedCalls } from './tool-use.ts';
+import { createFiles, type FileChange } from './known-files.ts';
+import { searchedPieces } from './patch.ts';
+import { followShell } from './shell-writes.ts';
+import { answeredByError, type JudgedCall, judgedCalls, repeatedForNothing } from './tool-use.ts';
 
-export type FileChange = {
-  readonly path: string;
-  readonly before: string;
-  readonly after: string;
-  readonly isNew: boolean;
-};
-
-/** That were changed, and that are known. */
-const [maxFiles, maxKnown] = [100, 500];
 const maxCharacters = 200_000;
 
 type Given = Readonly<JsonObject>;
@@ -41,6 +35,7 @@ const insertNames = ['insert_text', 'new_str', 'text'];
 /** A text with gaps in it, for a model to fill in. */
 const hasGaps = (text: string): boolean => /\.\.\. ?existing code ?\.\.\./i.test(text);
 /** Tools, or commands of tools, whose result is what the file holds. */
+const shells = /bash|shell|terminal|exec/i;
 const reads = /read|view|open|show|get|load|fetch|retrieve|(?:^|[^a-z])cat(?![a-z])/i;
 
 /** Line numbers that a tool put before each line (`12\tcode`, `12: code`) are not the file's, nor is what it says above and below. */
@@ -56,75 +51,38 @@ function withoutNumbers(text: string): string {
   return listed.map((line) => line.replace(numbered, '')).join('\n') + end;
 }
 
-type Known = { readonly path: string; before: string; after: string; readonly isNew: boolean; isChanged: boolean };
+/** Of what a tool says beside a file: where it left something out. */
+const isShortened = (text: string): boolean =>
+  text
+    .split('\n')
+    .some((line) => line.length < 300 && /^\s*(?:[[<(…]|\.\.\.).*\b(?:truncated|omitted|clipped)\b/i.test(line));
+/** What says that only a part was asked for. */
+const partly = /range|offset|limit|start|end_?line|lines/i;
 
-/** What is known of files, call by call. */
-function createFiles() {
-  const files: Known[] = [];
-  const byPath = new Map<string, Known>();
-  let changed = 0;
-  /** One tool says /repo/a.ts, another one a.ts. */
-  const find = (path: string): Known | undefined => {
-    const known = byPath.get(path);
-    if (known !== undefined) return known;
-    const same = files.filter((one) => one.path.endsWith(`/${path}`) || path.endsWith(`/${one.path}`));
-    return same.length === 1 ? same[0] : undefined;
-  };
-  const add = (path: string, text: string, isNew: boolean): Known | undefined => {
-    if (files.length >= maxKnown) return undefined;
-    const known = { path, before: text, after: text, isNew, isChanged: false };
-    files.push(known);
-    byPath.set(path, known);
-    return known;
-  };
-  const change = (known: Known | undefined, after: string): void => {
-    if (known === undefined || (!known.isChanged && changed >= maxFiles)) return;
-    if (!known.isChanged) changed++;
-    known.isChanged = true;
-    known.after = after;
-  };
-  return {
-    changes: (): FileChange[] => files.filter((one) => one.isChanged),
-    read(path: string, text: string): void {
-      if (find(path) === undefined) add(path, text, false);
-    },
-    write(path: string, text: string): void {
-      change(find(path) ?? add(path, '', true), text);
-    },
-    replace(path: string, piece: Piece, everywhere = false): void {
-      const known = find(path);
-      const after = known && replaced(known.after, piece, everywhere);
-      if (typeof after === 'string') change(known, after);
-      else if (known === undefined) change(add(path, piece.from, piece.from === ''), piece.to);
-      else {
-        if (piece.from !== '') known.before += `\n${piece.from}`;
-        change(known, known.after === '' ? piece.to : `${known.after}\n${piece.to}`);
-      }
-    },
-    insert(path: string, line: number, text: string): void {
-      const known = find(path) ?? add(path, '', false);
-      const lines = known?.after.split('\n') ?? [];
-      const at = known?.after === '' ? lines.length : line;
-      change(known, [...lines.slice(0, at), text.replace(/\n$/, ''), ...lines.slice(at)].join('\n'));
-    },
-    remove(path: string): void {
-      const known = find(path);
-      if (known?.isChanged) changed--;
-      // What was made and taken away again is no change; of any other nothing is left to look at.
-      if (known !== undefined) known.isChanged = false;
-    },
-  };
+/** What a command printed, without what tools that run commands put around it. */
+function printedBy(result: string): string {
+  const value = parseUntrusted(result);
+  const text = isObject(value) ? (textIn(value, ['output', 'stdout']) ?? result) : result;
+  const framed = /^(?:Exit code: .*\n(?:.*\n){0,3}?Output:\n|<returncode>.*\n<output>\n?)/.exec(text);
+  return text
+    .slice(framed?.[0].length ?? 0)
+    .replace(/\n?<\/output>\s*$/, '')
+    .replace(/(?:\n\[(?:The command|Current working|Python interp|Command finished)[^\]\n]*\]){1,4}\s*$/, '\n');
 }
 
-/** The words of a call that may be a patch: an argument of that name, a shell's command, all that a tool without JSON is given. */
-const patchIn = (given: Given): string | null => {
-  const { command, cmd } = given;
-  const words = listOf(command ?? cmd).filter((word) => typeof word === 'string');
-  return textIn(given, patchNames) ?? (words.length > 0 ? words.at(-1)! : textIn(given, ['command', 'cmd']));
-};
+/** A shell's command: one text, or its words. */
+function commandIn(given: Given, isShell: boolean): string | readonly string[] | null {
+  const words = listOf(given.command ?? given.cmd).filter((word) => typeof word === 'string');
+  const text = textIn(given, ['command', 'cmd', 'CommandLine', ...(isShell ? ['input'] : [])]);
+  return words.length > 0 ? words : text;
+}
 
-export function codeEdits(turns: readonly Turn[]): FileChange[] {
+/** `unread`: calls that may have changed what nobody can read. */
+export type CodeEdits = { readonly changes: readonly FileChange[]; readonly unread: number };
+
+export function codeEdits(turns: readonly Turn[]): CodeEdits {
   const files = createFiles();
+  let unread = 0;
   const isPath = (path: string | null): path is string => path !== null && path !== '' && path.length <= 1000;
 
   /** Whether it says a change. */
@@ -139,25 +97,28 @@ export function codeEdits(turns: readonly Turn[]): FileChange[] {
       const everywhere = given.replace_all === true || given.replaceAll === true;
       files.replace(path, { from, to }, everywhere || Number(given.expected_replacements) > 1);
     } else if (typeof line === 'number' && line >= 0) files.insert(path, line, textIn(given, insertNames) ?? '');
-    else if (whole !== null && !hasGaps(whole)) files.write(path, whole);
-    else return whole !== null;
+    else if (whole === null) return false;
+    else if (hasGaps(whole)) files.alter(path, null);
+    else files.write(path, whole);
     return true;
   };
 
-  for (const { call, result, worth } of [...judgedCalls(turns).values()].flat()) {
-    if (call === null || worth < 0.6) continue; // a call that failed changed nothing
-    const parsed = typeof call.arguments === 'string' ? parseUntrusted(call.arguments) : call.arguments;
-    const given = isObject(parsed) ? parsed : { input: call.arguments };
-    const path = textIn(given, pathNames);
-    const patched = patchOf(patchIn(given) ?? '', maxFiles, isPath(path) ? path : undefined);
-    for (const { path: name, isNew, isDeleted, pieces } of patched) {
-      if (!isPath(name)) continue;
-      if (isDeleted) files.remove(name);
-      for (const piece of isDeleted ? [] : pieces)
-        if (isNew) files.write(name, piece.to);
-        else files.replace(name, piece);
+  const follow = ({ call, result, worth, fault }: JudgedCall): void => {
+    const parsed = typeof call?.arguments === 'string' ? parseUntrusted(call.arguments) : call?.arguments;
+    const given: Given = isObject(parsed) ? parsed : { input: call?.arguments };
+    const command = commandIn(given, call?.type === 'custom' && shells.test(call.name ?? ''));
+    // A call that failed changed nothing; which of a shell's commands failed nobody can tell.
+    const isDone = worth >= 0.6;
+    const isRun = isDone || (fault === repeatedForNothing && result !== null);
+    if (command !== null && (isRun || fault === answeredByError)) {
+      const folder = textIn(given, ['workdir', 'cwd', 'Cwd', 'working_directory']) ?? '';
+      const shown = followShell(command, files, folder, isRun);
+      if (isRun && shown !== null && result !== null && result.length <= maxCharacters && !isShortened(result))
+        files.read(shown, withoutNumbers(printedBy(result)), true);
     }
-    if (patched.length > 0) continue;
+    if (!isDone) return;
+    const path = textIn(given, pathNames);
+    if (files.patch(textIn(given, patchNames) ?? '', isPath(path) ? path : undefined)) return;
     const listed = [given.edits, given.files, given.replacements].flatMap(listOf).filter(isObject).slice(0, 100);
     const isEdit = [given, ...listed]
       .map((one) => {
@@ -165,8 +126,16 @@ export function codeEdits(turns: readonly Turn[]): FileChange[] {
         return isPath(own) && edit(one, own);
       })
       .includes(true);
-    if (isEdit || !isPath(path) || result === null || result.length > maxCharacters) continue;
-    if (reads.test(textIn(given, ['command']) ?? call.name ?? '')) files.read(path, withoutNumbers(result));
+    if (isEdit || !isPath(path) || result === null || result.length > maxCharacters) return;
+    const isWhole = !isShortened(result) && !Object.keys(given).some((name) => partly.test(name));
+    if (reads.test(textIn(given, ['command']) ?? call?.name ?? '')) files.read(path, withoutNumbers(result), isWhole);
+  };
+
+  for (const call of [...judgedCalls(turns).values()].flat()) {
+    if (call.call === null) continue;
+    const doubts = files.doubts();
+    follow(call);
+    if (files.doubts() > doubts) unread++;
   }
-  return files.changes();
+  return { changes: files.changes(), unread };
 }

@@ -1,6 +1,7 @@
 /** `pawl score run` and `show`: what conversations were worth, and why; `tools`: who uses those that are offered. */
 import { Command, Option } from 'commander';
 import { readableId } from '../collect/person.ts';
+import { moneyText } from '../collect/price.ts';
 import { type Origin, origins } from '../collect/trajectory.ts';
 import { type CommonOptions, parseMoment, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
@@ -10,7 +11,7 @@ import { listScores, summariseScores } from '../store/scores.ts';
 import { type Column, counted, plain, sayProgress, table } from '../terminal.ts';
 import { openJudge } from './ask-open.ts';
 import { explain } from './explain.ts';
-import { judgedLine, moneyText } from './judge-print.ts';
+import { judgedLine } from './judge-print.ts';
 import { lendEngine, openRewardModels } from './reward-models.ts';
 import { planScoring, type ScoreCounts, type ScorePlan, scoreWindow } from './run.ts';
 import type { Score } from './score.ts';

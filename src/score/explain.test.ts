@@ -48,6 +48,11 @@ test('says what failed, and what nobody could tell', () => {
       },
     ],
   });
+  const beside = explain({ total: null, measured: 0.5, parts: { judge: late, tools: part(1, 1, 'all sound') } });
+  expect(beside.parts[1]).toMatchObject({
+    adds: null,
+    sentence: 'tools is as good as it can be, and adds nothing while there is no score: all sound.',
+  });
   expect(explain({ total: null, measured: 0, parts: { feedback: part(null, 1, 'no feedback') } }).summary).toBe(
     'No score: nothing here tells how good it was.',
   );

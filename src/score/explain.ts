@@ -35,7 +35,8 @@ function sentenceOf(name: string, part: PartScore, adds: number | null, most: nu
   const { value, reason, failed, penalty } = part;
   if (failed) return `${words(name)} could not be asked (${reason}); the next run asks again.`;
   const why = because(reason);
-  if (value === null || adds === null) return `${words(name)} says nothing${why}`;
+  if (value === null) return `${words(name)} says nothing${why}`;
+  if (adds === null) return `${words(name)} is ${quality(value)}, and adds nothing while there is no score${why}`;
   if (penalty) return adds === 0 ? `${words(name)} costs nothing${why}` : `${words(name)} costs ${shown(-adds)}${why}`;
   return `${words(name)} is ${quality(value)} and adds ${shown(adds)} of ${shown(most)}${why}`;
 }

@@ -1,13 +1,15 @@
 /** `pawl judge status`, `show` and `test`: who is asked, what that took, what was said of a conversation, and whether it works; `refine` is refine-command.ts. */
+
 import { Command } from 'commander';
 import { readableId } from '../collect/person.ts';
+import { moneyText } from '../collect/price.ts';
 import { type CommonOptions, wholeNumber, withConfigOption, withHome } from '../command.ts';
 import { agentOf } from '../config.ts';
 import { BoundaryError, ConfigError, NotFoundError } from '../errors.ts';
 import { listVerdicts } from '../store/verdicts.ts';
 import { type Column, table } from '../terminal.ts';
 import { openJudge } from './ask-open.ts';
-import { judgedLine, moneyText } from './judge-print.ts';
+import { judgedLine } from './judge-print.ts';
 import { judgeStatus } from './judge-status.ts';
 import { tryJudge } from './judge-trial.ts';
 import { refineCommand } from './refine-command.ts';

@@ -1,8 +1,6 @@
 /** What judging took, in a line. */
+import { moneyText } from '../collect/price.ts';
 import type { JudgeCounts } from './ask-open.ts';
-
-/** Prices are small; money is shown with as many digits as make a call visible. */
-export const moneyText = (money: number): string => (money === 0 ? '0' : money.toFixed(money < 1 ? 4 : 2));
 
 export function judgedLine({
   calls,

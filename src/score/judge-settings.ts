@@ -1,5 +1,6 @@
 /** Who judges, and what that may cost. An agent may name another judge in its file, and a scorer another one still. */
 import { z } from 'zod';
+import type { TokenPrice } from '../collect/price.ts';
 
 const name = z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/, 'the name of an upstream');
 const model = z.string().min(1).max(256);
@@ -56,13 +57,6 @@ export const agentJudgeSettings = z.strictObject({
   model: choice.model.optional(),
   embeddingModel: choice.embeddingModel,
 });
-
-/** In the currency of the budgets. */
-export const tokenPrice = z.strictObject({
-  prompt: z.number().min(0).max(1e9).describe('For a million tokens of the prompt.'),
-  completion: z.number().min(0).max(1e9).describe('For a million tokens of the answer.'),
-});
-export type TokenPrice = Readonly<z.output<typeof tokenPrice>>;
 
 /** A server that can be asked. */
 export type JudgeUpstream = {

@@ -14,11 +14,12 @@
  * those and the other two can cost. Whether the change works is for outcomes. Unmeasured: no code was changed.
  */
 import { bare, withDocstrings } from './bare-code.ts';
-import { codeEdits, type FileChange } from './code-edits.ts';
+import { codeEdits } from './code-edits.ts';
 import { addedCommentLines } from './comment-lines.ts';
 import { correctionIn } from './context-recall.ts';
 import { type CodeNode, codeLanguage, parseCode } from './grammars.ts';
 import { movedImports, withSortedImports } from './import-order.ts';
+import type { FileChange } from './known-files.ts';
 import { patchOf, replaced } from './patch.ts';
 import { type Code, restyledLines } from './restyled.ts';
 import { type Measured, type Scorer, type ScorerInput, unmeasured } from './scorer.ts';
@@ -171,14 +172,15 @@ export function minimalDiff({ accepted, prices: given = {} }: MinimalDiffOptions
     ...(typeof accepted !== 'function' && { inProcess: true }),
     ...(accepted !== undefined && { usesLabels: 'corrections' }),
     async score(input): Promise<Measured> {
-      const edits = codeEdits(input.turns);
-      if (edits.length === 0) return unmeasured('no code was changed');
+      const { changes, unread } = codeEdits(input.turns);
+      if (changes.length === 0)
+        return unmeasured(unread > 0 ? 'what was changed cannot be read' : 'no code was changed');
       const asked = storyOf(input.turns)
         .flatMap(({ news }) => news.filter(({ role }) => role === 'user').map(({ text }) => text))
         .join('\n');
       const known = accepted && acceptedOf(accepted, input);
       const files: Priced[] = [];
-      for (const edit of edits) {
+      for (const edit of changes) {
         const file = await priced(edit, asked, known?.(edit));
         if (file !== null) files.push(file);
       }
@@ -200,9 +202,11 @@ export function minimalDiff({ accepted, prices: given = {} }: MinimalDiffOptions
       const also = unneeded
         .map(([name, nodes]) => `${nodes} of ${name === 'strayFiles' ? 'stray files' : name}`)
         .join(', ');
+      const more =
+        unread === 0 ? '' : `; ${unread} ${unread === 1 ? 'call' : 'calls'} may have changed what cannot be read`;
       return {
         value: whole === 0 ? 1 : Math.min(1, smallest / whole),
-        reason: `${changed} nodes changed, ${smallest} needed${also === '' ? '' : `; ${also}`}`,
+        reason: `${changed} nodes changed, ${smallest} needed${also === '' ? '' : `; ${also}`}${more}`,
         turns: new Map(),
       };
     },

@@ -95,10 +95,11 @@ function judge(
   const before = seen.get(key);
   const repeated = before !== undefined && (result === null || before.has(null) || before.has(result));
   seen.set(key, (before ?? new Set()).add(result));
-  if (repeated) return { worth: 0, fault: 'repeated for nothing' };
+  if (repeated) return { worth: 0, fault: repeatedForNothing };
   return result !== null && isError(result) ? { worth: 0.5, fault: answeredByError } : { worth: 1, fault: null };
 }
-const answeredByError = 'answered by an error';
+export const answeredByError = 'answered by an error';
+export const repeatedForNothing = 'repeated for nothing';
 const recoveredFrom = 'answered by an error and recovered from';
 
 const known = new WeakMap<readonly Turn[], ReadonlyMap<Turn, readonly JudgedCall[]>>();

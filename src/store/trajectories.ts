@@ -192,6 +192,34 @@ export const listTrajectories = async (
   return { trajectories, cursor: rows.length > limit && last ? cursorOf(last) : null };
 };
 
+/** Tokens that were counted, by who answered. */
+export const readTokens = async (
+  store: Store,
+  { agent, id, startedAt, endedAt }: Pick<Trajectory, 'agent' | 'id' | 'startedAt' | 'endedAt'>,
+): Promise<{ upstream: string; promptTokens: number; completionTokens: number }[]> => {
+  const rows = await store.db
+    .selectFrom('turns')
+    .select(({ fn }) => [
+      'upstream',
+      fn.sum('prompt_tokens').as('prompt'),
+      fn.sum('completion_tokens').as('completion'),
+    ])
+    .where('trajectory', '=', id)
+    .where('agent', '=', agent)
+    .where('day', '>=', dayOf(startedAt))
+    .where('day', '<=', dayOf(endedAt))
+    .where('completion_tokens', 'is not', null)
+    .groupBy('upstream')
+    .orderBy('upstream')
+    .execute()
+    .catch((error) => {
+      throw storeError(error, 'Counting the tokens of a conversation');
+    });
+  return rows.map(({ upstream, prompt, completion }) => ({
+    ...{ upstream, promptTokens: Number(prompt ?? 0), completionTokens: Number(completion ?? 0) },
+  }));
+};
+
 export type WholeTrajectory = {
   readonly trajectory: Trajectory;
   readonly turns: Turn[];
