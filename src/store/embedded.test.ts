@@ -15,7 +15,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { getPriority, setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -54,7 +54,12 @@ type Held = { child: ChildProcess; said: Said; lines: string[]; exited: Promise<
 
 const start = async (
   home: string,
-  { turns = 0, flags = [], uid }: { turns?: number; flags?: ('join' | 'durable')[]; uid?: number } = {},
+  {
+    turns = 0,
+    flags = [],
+    uid,
+    niceness,
+  }: { turns?: number; flags?: ('join' | 'durable')[]; uid?: number; niceness?: number } = {},
 ): Promise<Held> => {
   const child = spawn(process.execPath, ['--import', typescript, hold, home, String(turns), ...flags], {
     cwd: root,
@@ -64,6 +69,7 @@ const start = async (
     env: { ...process.env, HOME: home, ...(uid !== undefined && { TSX_DISABLE_CACHE: '1' }) },
   });
   children.push(child);
+  if (niceness !== undefined) setPriority(child.pid!, niceness);
   const exited = once(child, 'exit');
   const lines: string[] = [];
   const reader = createInterface({ input: child.stdout! });
@@ -214,11 +220,12 @@ describe('the embedded server', () => {
     },
   );
 
-  test.runIf(isRoot && process.platform === 'linux')('works for an ordinary user', async () => {
+  test.runIf(isRoot && process.platform === 'linux')('works for an ordinary user, also a nice one', async () => {
     const home = folder();
     chownSync(home, 65534, 65534);
-    const held = await start(home, { turns: 1, uid: 65534 });
+    const held = await start(home, { turns: 1, uid: 65534, niceness: 12 });
     expect(held.said).toMatchObject({ inserted: 1, count: 1 });
+    expect(getPriority(serverPid(home)!)).toBe(17); // it gives way to who answers, who is at 12
     await stop(held);
     // And for root afterwards, on the same folder: the server stays with the folder's owner.
     const asRoot = await start(home);

@@ -27,7 +27,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:net';
-import { setPriority } from 'node:os';
+import { getPriority, setPriority } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -56,7 +56,8 @@ export type EmbeddedOptions = {
 const logLimit = 4 * 1024 * 1024;
 const startLimitMs = 120_000; // crash recovery of a large journal takes its time
 const watchMs = 500;
-const niceness = 5;
+/** More than whoever starts it. */
+const nicer = 5;
 const role = 'pawl';
 
 /**
@@ -300,6 +301,15 @@ const trimLog = (path: string): void => {
   }
 };
 
+/** Whoever is nice may become nicer and never less so; a server that is gone already says itself why. */
+const giveWay = (pid: number): void => {
+  try {
+    setPriority(pid, Math.min(19, getPriority() + nicer));
+  } catch {
+    // It shares the processors as it did.
+  }
+};
+
 /** One attempt; null when the port was taken in the meantime. */
 const launch = async (
   paths: Paths,
@@ -334,7 +344,7 @@ const launch = async (
   });
   child.unref();
   // Answering comes first: where processors are short, the database waits for the gateway and not the other way round.
-  if (child.pid !== undefined) setPriority(child.pid, niceness);
+  if (child.pid !== undefined) giveWay(child.pid);
   const end = Date.now() + startLimitMs;
   for (;;) {
     const said = () => readFileSync(paths.log, 'utf8').slice(logStart);
