@@ -94,3 +94,20 @@ test('colours are for a terminal that has them; a pipe gets none and wide lines'
   expect([red(true, true), red(true, false), red(false, true)]).toEqual(['\u001b[31mx\u001b[39m', 'x', 'x']);
   expect([openTerminal(stream(true, true)).columns, openTerminal(stream(false, true)).columns]).toEqual([90, 160]);
 });
+
+test('a long text is measured and broken in time in proportion to it, its graphemes whole', () => {
+  const timeOf = (length: number) => {
+    const started = process.cpuUsage();
+    wrap('漢'.repeat(length), 80);
+    const { user, system } = process.cpuUsage(started);
+    return Math.max(4, (user + system) / 1000);
+  };
+  const [few, many] = [3_000, 24_000].map((length) => Math.min(timeOf(length), timeOf(length)));
+  expect(many! / few!).toBeLessThan(24); // 64 where each grapheme has all of the text looked at
+  for (const one of ['👩‍👩‍👧 ', '🇩🇪', 'e\u0301', '각', '漢'])
+    for (const before of ['', 'a', '🚚']) {
+      const text = before + one.repeat(1_200);
+      expect(width(text), one).toBe(width(before) + 1_200 * width(one));
+      expect(wrap(text, 40).join('').replaceAll(' ', '')).toBe(text.replaceAll(' ', ''));
+    }
+});

@@ -42,12 +42,28 @@ const wide =
 
 const widthOfGrapheme = (grapheme: string): number => (invisible.test(grapheme) ? 0 : wide.test(grapheme) ? 2 : 1);
 
+/** So much is cut into graphemes at a time: the library looks at all that it was given for each of them. */
+const together = 500;
+
+function* graphemesOf(text: string): Generator<string> {
+  for (let at = 0; at < text.length; ) {
+    // Half a character would begin a grapheme that it is no part of; the last one may go on.
+    const end = at + together + (/[\ud800-\udbff]/.test(text.charAt(at + together - 1)) ? 1 : 0);
+    const found = [...segmenter.segment(text.slice(at, end))];
+    if (end < text.length && found.length > 1) found.pop();
+    for (const { segment } of found) {
+      yield segment;
+      at += segment.length;
+    }
+  }
+}
+
 /** Columns the text takes on a terminal; colours count nothing. */
 export function width(text: string): number {
   const bare = text.includes('\u001b') ? stripVTControlCharacters(text) : text;
   if (ascii.test(bare)) return bare.length;
   let columns = 0;
-  for (const { segment } of segmenter.segment(bare)) columns += widthOfGrapheme(segment);
+  for (const grapheme of graphemesOf(bare)) columns += widthOfGrapheme(grapheme);
   return columns;
 }
 
@@ -59,10 +75,10 @@ export function cut(text: string, columns: number): string {
   if (head === text && width(text) <= columns) return text;
   let out = '';
   let used = 0;
-  for (const { segment } of segmenter.segment(head)) {
-    const next = widthOfGrapheme(segment);
+  for (const grapheme of graphemesOf(head)) {
+    const next = widthOfGrapheme(grapheme);
     if (used + next > columns - 1) break;
-    out += segment;
+    out += grapheme;
     used += next;
   }
   return columns < 1 ? '' : `${out}…`;
@@ -93,10 +109,10 @@ export function wrap(text: string, columns: number): string[] {
         used += width(word);
         continue;
       }
-      for (const { segment } of segmenter.segment(word)) {
-        const next = widthOfGrapheme(segment);
+      for (const grapheme of graphemesOf(word)) {
+        const next = widthOfGrapheme(grapheme);
         if (used + next > room) push();
-        line += segment;
+        line += grapheme;
         used += next;
       }
     }
