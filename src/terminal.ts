@@ -47,9 +47,10 @@ const together = 500;
 
 function* graphemesOf(text: string): Generator<string> {
   for (let at = 0; at < text.length; ) {
-    const found = [...segmenter.segment(text.slice(at, at + together))];
-    // The last one may go on.
-    if (at + together < text.length && found.length > 1) found.pop();
+    // Half a character would begin a grapheme that it is no part of; the last one may go on.
+    const end = at + together + (/[\ud800-\udbff]/.test(text.charAt(at + together - 1)) ? 1 : 0);
+    const found = [...segmenter.segment(text.slice(at, end))];
+    if (end < text.length && found.length > 1) found.pop();
     for (const { segment } of found) {
       yield segment;
       at += segment.length;
