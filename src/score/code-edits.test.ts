@@ -133,6 +133,16 @@ test('a piece may take the place of every one like it', async () => {
   expect((await judged([read, all])).reason).toBe('5 nodes changed, 5 needed');
 });
 
+test('a file that doubles with every call is let go of', async () => {
+  const twice = (n: number): Call => [
+    'edit',
+    { path: 'total.py', old_str: 's', new_str: 'ss', replace_all: true, n },
+    'ok',
+  ];
+  const many = Array.from({ length: 30 }, (_, n) => twice(n));
+  expect((await judged([read, ...many])).reason).toBe('what was changed cannot be read');
+});
+
 test('pieces of a file that nobody read stand beside each other before and after, and a comment between them is not new', async () => {
   const first: Call = ['edit', { path: 'total.py', old_str: 's = 0', new_str: 's = 1' }, 'ok'];
   const second: Call = [

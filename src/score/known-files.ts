@@ -29,6 +29,8 @@ type Known = {
   /** All of it is known, line by line. */
   isSure: boolean;
   isLost: boolean;
+  /** It became longer than is followed, and stays lost. */
+  isOver: boolean;
 };
 
 /** What a program that may write a file has in it; one that only prints has not. */
@@ -74,7 +76,7 @@ export function createFiles(): KnownFiles {
   };
   const add = (path: string, text: string, isNew: boolean, isSure: boolean): Known | undefined => {
     if (files.length >= maxKnown || work > maxWork) return undefined;
-    const known = { path, before: text, after: text, isNew, isChanged: false, isSure, isLost: false };
+    const known = { path, before: text, after: text, isNew, isChanged: false, isSure, isLost: false, isOver: false };
     files.push(known);
     byPath.set(path, known);
     return known;
@@ -84,8 +86,9 @@ export function createFiles(): KnownFiles {
     doubts++;
   };
   const change = (known: Known | undefined, after: string): void => {
-    if (known === undefined || (!known.isChanged && changed >= maxFiles)) return;
+    if (known === undefined || known.isOver || (!known.isChanged && changed >= maxFiles)) return;
     if (after.length > maxCharacters || known.before.length > maxCharacters) {
+      known.isOver = true;
       lose(known);
       return;
     }
@@ -156,7 +159,7 @@ export function createFiles(): KnownFiles {
 
     replace(path, piece, everywhere = false) {
       const one = find(path);
-      if (one?.isLost) [one.before, one.after, one.isSure] = ['', '', false];
+      if (one?.isLost && !one.isOver) [one.before, one.after, one.isSure] = ['', '', false];
       const isFollowed = one !== undefined && spend(one.after.length);
       const after = isFollowed ? replaced(one.after, piece, everywhere) : null;
       if (one !== undefined && !isFollowed) lose(one);
